@@ -1,0 +1,70 @@
+"""The command `scrapersky`.
+
+One module a noun. To add `scrapersky NOUN VERB`, write `listener/cli/NOUN.py` with
+
+    app = typer.Typer(help="...", no_args_is_help=True)
+
+    @app.command()
+    def verb(...) -> None: ...
+
+and add one line to `_build` below: `app.add_typer(NOUN.app, name="NOUN")`. A command without a noun, such as
+`scrapersky demo`, is a plain function in its module and one line `app.command()(demo.demo)`.
+
+Report anything the user can put right by raising `listener.errors.UserError(message, hint)`: it is printed without a
+traceback, and the exit code is 1. Print results with `typer.echo`, progress with `listener.cli.say.say` (standard
+error), so that output can be piped. Docstrings are the help text; give each command an example.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from listener import __version__
+from listener.cli import db
+from listener.cli.say import complain
+from listener.errors import UserError
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"scrapersky {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """A workflow queue in which PostgreSQL is the scheduler and the row is the job."""
+
+
+def _build() -> typer.Typer:
+    app = typer.Typer(
+        name="scrapersky",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    app.add_typer(db.app, name="db")
+    return app
+
+
+app = _build()
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        app()
+    except UserError as error:
+        complain(error)
+        sys.exit(1)
+    except BrokenPipeError:
+        # `scrapersky ... | head` is not an error; without this Python complains while closing the stream
+        sys.stderr.close()
+        sys.exit(0)

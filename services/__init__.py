@@ -1,0 +1,1 @@
+"""One module a workflow, and the tools they share."""

@@ -1,0 +1,321 @@
+-- Adopting a table: everything create_workflow() is told is checked here, and what it builds on the table is built here.
+-- These functions run with the rights of the caller, who must own the table.
+
+CREATE OR REPLACE FUNCTION scheduler._check_column(relation regclass, column_name text, role text) RETURNS pg_catalog.pg_attribute
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    a pg_catalog.pg_attribute;
+BEGIN
+    SELECT * INTO a FROM pg_catalog.pg_attribute
+    WHERE attrelid = relation AND attname = column_name AND attnum > 0 AND NOT attisdropped;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'table % has no column % (given as %)', relation, quote_ident(column_name), role
+            USING ERRCODE = 'undefined_column',
+                  HINT = 'Its columns: ' || (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_catalog.pg_attribute
+                                             WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped) || '.';
+    END IF;
+    IF a.attgenerated <> '' AND role IN ('status_column', 'error_column') THEN
+        RAISE EXCEPTION 'column % of % is generated, so the engine cannot write it', quote_ident(column_name), relation
+            USING ERRCODE = 'invalid_parameter_value', HINT = format('Name a plain column as %s.', role);
+    END IF;
+    RETURN a;
+END
+$$;
+COMMENT ON FUNCTION scheduler._check_column(regclass, text, text) IS 'Internal: the column, or an error that lists those there are.';
+
+CREATE OR REPLACE FUNCTION scheduler._check_table(relation regclass) RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c pg_catalog.pg_class;
+BEGIN
+    SELECT * INTO c FROM pg_catalog.pg_class WHERE oid = relation;
+    IF c.relkind NOT IN ('r', 'p') THEN
+        RAISE EXCEPTION '% is not a table', relation
+            USING ERRCODE = 'wrong_object_type', HINT = 'Register the table itself, not a view or a foreign table.';
+    END IF;
+    IF c.relpersistence = 't' THEN
+        RAISE EXCEPTION '% is a temporary table, which no other session can see', relation
+            USING ERRCODE = 'wrong_object_type', HINT = 'Register a permanent table.';
+    END IF;
+    IF c.relnamespace = 'scheduler'::regnamespace OR c.relnamespace = 'pg_catalog'::regnamespace THEN
+        RAISE EXCEPTION '% belongs to the system and cannot be a queue', relation USING ERRCODE = 'wrong_object_type';
+    END IF;
+    -- the index and the trigger need ownership; without this check a definer function could be used to reach another's table
+    IF NOT pg_has_role(current_user, c.relowner, 'USAGE') THEN
+        RAISE EXCEPTION 'only the owner of % may register a workflow on it', relation
+            USING ERRCODE = 'insufficient_privilege',
+                  HINT = format('Do it as %1$I, or: GRANT %1$I TO %2$I;', pg_get_userbyid(c.relowner), current_user);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION scheduler._check_table(regclass) IS 'Internal: refuses what cannot be a queue or is not the caller''s to register.';
+
+CREATE OR REPLACE FUNCTION scheduler._find_key(relation regclass, key_column text) RETURNS name
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    found name;
+BEGIN
+    SELECT a.attname INTO found
+    FROM pg_catalog.pg_index AS i
+    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+    WHERE i.indrelid = relation AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+      AND i.indnkeyatts = 1 AND a.attnotnull
+      AND CASE WHEN _find_key.key_column IS NULL THEN i.indisprimary ELSE a.attname = _find_key.key_column END
+    ORDER BY i.indisprimary DESC LIMIT 1;
+    IF found IS NULL THEN
+        RAISE EXCEPTION 'table % has no unique key of one NOT NULL column%', relation,
+                CASE WHEN key_column IS NULL THEN '' ELSE ' named ' || quote_ident(key_column) END
+            USING ERRCODE = 'invalid_parameter_value',
+                  HINT = CASE WHEN key_column IS NULL
+                              THEN format('Name a unique column as key_column, or add one: ALTER TABLE %s ADD COLUMN item_id bigint GENERATED ALWAYS AS IDENTITY UNIQUE NOT NULL;', relation)
+                              ELSE format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL, ADD UNIQUE (%I);', relation, key_column, key_column) END;
+    END IF;
+    RETURN found;
+END
+$$;
+COMMENT ON FUNCTION scheduler._find_key(regclass, text) IS 'Internal: the primary key column, or the named unique one.';
+
+CREATE OR REPLACE FUNCTION scheduler._check_word(relation regclass, status_column text, word text, role text) RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    a pg_catalog.pg_attribute := scheduler._check_column(relation, status_column, 'status_column');
+    type_name text := format_type(a.atttypid, a.atttypmod);
+    base oid := (SELECT CASE WHEN typtype = 'd' THEN typbasetype ELSE oid END FROM pg_catalog.pg_type WHERE oid = a.atttypid);
+    labels text := (SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder) FROM pg_catalog.pg_enum WHERE enumtypid = base);
+    stored text;
+    c record;
+    allowed boolean;
+BEGIN
+    BEGIN
+        EXECUTE format('SELECT CAST(%L AS %s)::text', word, type_name) INTO stored;
+    EXCEPTION
+        WHEN data_exception OR integrity_constraint_violation OR cannot_coerce THEN
+            stored := NULL;
+    END;
+    IF stored IS DISTINCT FROM word THEN
+        RAISE EXCEPTION '% is not a value of %.% (type %), but was given as the % word', quote_literal(word), relation, quote_ident(status_column), type_name, role
+            USING ERRCODE = 'invalid_parameter_value',
+                  HINT = coalesce(format('The type has %s. Use one of them, or: ALTER TYPE %s ADD VALUE %L;', labels, format_type(base, NULL), word),
+                                  'Use a word the column can hold, or change its type.');
+    END IF;
+    -- CHECK constraints on the status column alone would refuse the word later, in the middle of the night
+    FOR c IN SELECT conname, pg_get_expr(conbin, conrelid) AS expression FROM pg_catalog.pg_constraint
+             WHERE conrelid = relation AND contype = 'c' AND conkey = ARRAY[a.attnum]
+    LOOP
+        EXECUTE format('SELECT %s FROM (SELECT CAST(%L AS %s) AS %I) AS row', c.expression, word, type_name, status_column) INTO allowed;
+        IF NOT coalesce(allowed, true) THEN
+            RAISE EXCEPTION 'the % word % is refused by constraint % of %', role, quote_literal(word), quote_ident(c.conname), relation
+                USING ERRCODE = 'invalid_parameter_value', HINT = format('The constraint says %s. Use a word it allows, or change it.', c.expression);
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION scheduler._check_word(regclass, text, text, text) IS 'Internal: refuses a status word the column cannot hold, naming those it can.';
+
+CREATE OR REPLACE FUNCTION scheduler._check_ready(relation regclass, ready text) RETURNS text
+LANGUAGE plpgsql
+-- the caller's search_path on purpose: the predicate means what it means to the person who wrote it
+AS $$
+DECLARE
+    probe refcursor;
+    canonical text;
+    path text := current_setting('search_path');
+BEGIN
+    IF ready IS NULL THEN
+        RETURN NULL;
+    END IF;
+    BEGIN
+        -- a cursor takes exactly one query, so a predicate cannot smuggle in a second statement
+        OPEN probe FOR EXECUTE pg_catalog.format(E'SELECT FROM %s WHERE (%s\n) LIMIT 0', relation, ready);
+        CLOSE probe;
+        CREATE TEMPORARY TABLE scheduler_probe (LIKE pg_catalog.pg_class) ON COMMIT DROP;
+        DROP TABLE pg_temp.scheduler_probe;
+        EXECUTE pg_catalog.format('CREATE TEMPORARY TABLE scheduler_probe (LIKE %s)', relation);
+        EXECUTE pg_catalog.format(E'CREATE POLICY ready ON pg_temp.scheduler_probe USING (%s\n)', ready);
+    EXCEPTION
+        WHEN query_canceled OR insufficient_privilege THEN RAISE;
+        WHEN OTHERS THEN
+            RAISE EXCEPTION 'the ready predicate cannot be used: %', SQLERRM
+                USING ERRCODE = 'invalid_parameter_value',
+                      HINT = pg_catalog.format('It stands behind WHERE on %s and must be one true-or-false expression. Given: %s', relation, ready);
+    END;
+    -- the server's own text of it, every name outside pg_catalog qualified, so it means the same under any search_path
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    SELECT pg_catalog.pg_get_expr(p.polqual, p.polrelid) INTO canonical
+    FROM pg_catalog.pg_policy AS p
+    WHERE p.polrelid = pg_catalog.to_regclass('pg_temp.scheduler_probe') AND p.polname = 'ready';
+    PERFORM pg_catalog.set_config('search_path', path, true);
+    DROP TABLE pg_temp.scheduler_probe;
+    RETURN canonical;
+END
+$$;
+COMMENT ON FUNCTION scheduler._check_ready(regclass, text) IS 'Internal: the predicate as the server understands it, fully qualified; an error if it does not parse.';
+
+CREATE OR REPLACE FUNCTION scheduler._ready_sql(w scheduler.workflow) RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    -- A predicate that never mentions the status column cannot mean "again and again", so rows the workflow has
+    -- already touched are left out. Queued and running rows are never ready.
+    SELECT format('(%s) AND (%2$I IS NULL OR %2$I <> ALL (%3$L::%4$s[]))', w.ready, w.status_column,
+                  CASE WHEN w.ready ~ ('\m' || regexp_replace(w.status_column, '(\W)', '\\\1', 'g') || '\M')
+                       THEN array_remove(ARRAY[w.queued, w.processing], NULL)
+                       ELSE array_remove(ARRAY[w.queued, w.processing, w.completed, w.failed], NULL) END,
+                  w.status_type)
+$$;
+COMMENT ON FUNCTION scheduler._ready_sql(scheduler.workflow) IS 'Internal: the whole condition under which dispatch marks a row Queued.';
+
+CREATE OR REPLACE FUNCTION scheduler._order_sql(w scheduler.workflow) RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT concat_ws(', ', format('%I DESC NULLS LAST', w.priority_column),
+                     CASE WHEN w.age_column IS NULL AND w.priority_column IS NULL THEN quote_ident(w.key_column) ELSE quote_ident(w.age_column) END)
+$$;
+COMMENT ON FUNCTION scheduler._order_sql(scheduler.workflow) IS 'Internal: the order of the queue, as in its index: priority, then age.';
+
+CREATE OR REPLACE FUNCTION scheduler._word(w scheduler.workflow, word text) RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT format('%L::%s', word, w.status_type) $$;
+COMMENT ON FUNCTION scheduler._word(scheduler.workflow, text) IS 'Internal: a status word as a typed literal.';
+
+CREATE OR REPLACE FUNCTION scheduler._build_index(w scheduler.workflow, kind text, predicate text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    index_name text := format('scheduler_%s_%s', w.name, kind);
+    ddl text := format('CREATE INDEX %I ON %s (%s) WHERE %s', index_name, w.relation, scheduler._order_sql(w), predicate);
+    existing record;
+BEGIN
+    SELECT i.indisvalid, i.indrelid INTO existing
+    FROM pg_catalog.pg_class AS c
+    JOIN pg_catalog.pg_index AS i ON i.indexrelid = c.oid
+    WHERE c.relname = index_name AND c.relnamespace = (SELECT relnamespace FROM pg_catalog.pg_class WHERE oid = w.relation);
+    IF FOUND THEN
+        -- built beforehand with CONCURRENTLY, as one does on a large busy table
+        IF existing.indisvalid AND existing.indrelid = w.relation THEN
+            RETURN;
+        END IF;
+        RAISE EXCEPTION 'index % exists but is not valid or is on another table', quote_ident(index_name)
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = format('DROP INDEX %I; then again.', index_name);
+    END IF;
+    EXECUTE ddl;
+EXCEPTION
+    WHEN invalid_object_definition THEN
+        IF kind <> 'ready' THEN
+            RAISE;
+        END IF;
+        RAISE NOTICE 'workflow %: no index can serve its ready predicate (%)', w.name, SQLERRM
+            USING HINT = 'Each dispatch will search the table: give it an index that fits, or keep now() and other changing values out of the predicate.';
+END
+$$;
+COMMENT ON FUNCTION scheduler._build_index(scheduler.workflow, text, text) IS 'Internal: the partial index of the queue or of the ready rows; one built beforehand is taken.';
+
+CREATE OR REPLACE FUNCTION scheduler._build_indexes(w scheduler.workflow) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM scheduler._build_index(w, 'queued', format('%I = %s', w.status_column, scheduler._word(w, w.queued)));
+    IF w.ready IS NOT NULL THEN
+        PERFORM scheduler._build_index(w, 'ready', scheduler._ready_sql(w));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION scheduler._build_indexes(scheduler.workflow) IS 'Internal: the indexes that keep claim and dispatch as cheap as the backlog is small.';
+
+CREATE OR REPLACE FUNCTION scheduler._build_doorbell(w scheduler.workflow) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    insert_trigger text := format('scheduler_%s_insert', w.name);
+    update_trigger text := format('scheduler_%s_update', w.name);
+BEGIN
+    -- IF EXISTS would say so in a NOTICE each time
+    IF EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = w.relation AND tgname = insert_trigger) THEN
+        EXECUTE format('DROP TRIGGER %I ON %s', insert_trigger, w.relation);
+    END IF;
+    IF EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = w.relation AND tgname = update_trigger) THEN
+        EXECUTE format('DROP TRIGGER %I ON %s', update_trigger, w.relation);
+    END IF;
+    IF w.doorbell = 'commit' THEN
+        EXECUTE format('CREATE TRIGGER %I AFTER INSERT ON %s FOR EACH ROW WHEN (NEW.%I = %s) EXECUTE FUNCTION scheduler.doorbell(%L)',
+                       insert_trigger, w.relation, w.status_column, scheduler._word(w, w.queued), w.name);
+        -- not UPDATE OF: a BEFORE trigger of the application may be what sets the word
+        EXECUTE format('CREATE TRIGGER %I AFTER UPDATE ON %s FOR EACH ROW WHEN (NEW.%3$I = %4$s AND OLD.%3$I IS DISTINCT FROM NEW.%3$I) EXECUTE FUNCTION scheduler.doorbell(%5$L)',
+                       update_trigger, w.relation, w.status_column, scheduler._word(w, w.queued), w.name);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION scheduler._build_doorbell(scheduler.workflow) IS 'Internal: the NOTIFY triggers, or none, as the workflow''s doorbell says.';
+
+CREATE OR REPLACE FUNCTION scheduler._grant_table(w scheduler.workflow) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    home name := (SELECT n.nspname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = w.relation);
+    grantee text;
+BEGIN
+    FOREACH grantee IN ARRAY ARRAY['scheduler_owner', 'scheduler_listener'] LOOP
+        IF NOT has_schema_privilege(grantee, home, 'USAGE') THEN
+            BEGIN
+                EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', home, grantee);
+            EXCEPTION WHEN insufficient_privilege THEN NULL;
+            END;
+            IF NOT has_schema_privilege(grantee, home, 'USAGE') THEN
+                RAISE EXCEPTION 'the engine may not use schema %', quote_ident(home)
+                    USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT USAGE ON SCHEMA %I TO scheduler_owner, scheduler_listener;', home);
+            END IF;
+        END IF;
+        EXECUTE format('GRANT SELECT ON %s TO %I', w.relation, grantee);
+    END LOOP;
+    -- the engine writes these columns and no others
+    EXECUTE format('GRANT UPDATE (%s) ON %s TO scheduler_owner',
+                   concat_ws(', ', quote_ident(w.status_column), quote_ident(w.error_column)), w.relation);
+END
+$$;
+COMMENT ON FUNCTION scheduler._grant_table(scheduler.workflow) IS 'Internal: what the engine and the listener need on the table, and nothing more.';
+
+CREATE OR REPLACE FUNCTION scheduler._leave_table(w scheduler.workflow) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    part text;
+    home name;
+BEGIN
+    SELECT n.nspname INTO home
+    FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = w.relation;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    w.doorbell := 'off';
+    PERFORM scheduler._build_doorbell(w);
+    FOREACH part IN ARRAY ARRAY['queued', 'ready'] LOOP
+        IF to_regclass(format('%I.%I', home, format('scheduler_%s_%s', w.name, part))) IS NOT NULL THEN
+            EXECUTE format('DROP INDEX %I.%I', home, format('scheduler_%s_%s', w.name, part));
+        END IF;
+    END LOOP;
+    EXECUTE format('REVOKE UPDATE (%s) ON %s FROM scheduler_owner',
+                   concat_ws(', ', quote_ident(w.status_column), quote_ident(w.error_column)), w.relation);
+    IF EXISTS (SELECT FROM scheduler.workflow AS o WHERE o.relation = w.relation AND o.name <> w.name) THEN
+        -- another workflow may share these columns
+        PERFORM scheduler._grant_table(o) FROM scheduler.workflow AS o WHERE o.relation = w.relation AND o.name <> w.name;
+    ELSE
+        EXECUTE format('REVOKE ALL ON %s FROM scheduler_owner, scheduler_listener', w.relation);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION scheduler._leave_table(scheduler.workflow) IS 'Internal: takes off the table everything create_workflow() put on it.';

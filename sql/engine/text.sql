@@ -1,0 +1,100 @@
+-- Small pure functions: error text, durations, the audit row, refusals.
+
+CREATE OR REPLACE FUNCTION scheduler.redact(message text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT left(
+        regexp_replace(regexp_replace(regexp_replace(regexp_replace(left(message, 8192),
+            -- user:password@ in a URL
+            '(://)[^/@\s]+@', '\1***@', 'g'),
+            -- key=value and "key": "value" for names that smell of a secret
+            '(?i)((?:api[_-]?key|key|token|secret|passw(?:or)?d|pwd|signature|sig|auth|credential)["'']?\s*[=:]\s*["'']?)[^\s&"'',;)]+', '\1***', 'g'),
+            -- Authorization headers
+            '(?i)((?:authorization["'']?\s*[:=]\s*["'']?)?\m(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}', '\1***', 'g'),
+            -- Google API keys wherever they stand
+            'AIza[0-9A-Za-z_-]{20,}', '***', 'g'),
+        1024)
+$$;
+COMMENT ON FUNCTION scheduler.redact(text) IS 'Error text fit to be stored: secrets replaced by ***, at most 1024 characters.';
+
+CREATE OR REPLACE FUNCTION scheduler.duration_bucket(milliseconds double precision) RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE WHEN milliseconds < 1 THEN 1
+                ELSE least(48, 2 + floor(2 * ln(milliseconds) / ln(2.0::double precision))::integer) END
+$$;
+COMMENT ON FUNCTION scheduler.duration_bucket(double precision) IS 'Which of the 48 histogram buckets a duration falls in: two to an octave, 1 ms to 2.5 hours.';
+
+CREATE OR REPLACE FUNCTION scheduler.histogram_percentile(histogram bigint[], fraction double precision) RETURNS interval
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    -- the upper edge of the bucket that holds the item at that rank
+    SELECT make_interval(secs => power(2, (b.n - 1) / 2.0) / 1000)
+    FROM (SELECT u.n, sum(u.items) OVER (ORDER BY u.n) AS upto, sum(u.items) OVER () AS total
+          FROM unnest(histogram) WITH ORDINALITY AS u (items, n)) AS b
+    WHERE b.total > 0 AND b.upto >= fraction * b.total
+    ORDER BY b.n LIMIT 1
+$$;
+COMMENT ON FUNCTION scheduler.histogram_percentile(bigint[], double precision) IS 'The duration below which that fraction of the items finished, to within half an octave.';
+
+CREATE OR REPLACE FUNCTION scheduler.histogram_add(a bigint[], b bigint[]) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE WHEN a IS NULL THEN coalesce(b, '{}') WHEN b IS NULL THEN a
+           ELSE (SELECT array_agg(coalesce(x.items, 0) + coalesce(y.items, 0) ORDER BY coalesce(x.n, y.n))
+                 FROM unnest(a) WITH ORDINALITY AS x (items, n)
+                 FULL JOIN unnest(b) WITH ORDINALITY AS y (items, n) USING (n)) END
+$$;
+COMMENT ON FUNCTION scheduler.histogram_add(bigint[], bigint[]) IS 'Two histograms as one.';
+
+DROP AGGREGATE IF EXISTS scheduler.histogram_sum(bigint[]);
+CREATE AGGREGATE scheduler.histogram_sum(bigint[]) (SFUNC = scheduler.histogram_add, STYPE = bigint[], PARALLEL = SAFE);
+COMMENT ON AGGREGATE scheduler.histogram_sum(bigint[]) IS 'Many histograms as one.';
+
+CREATE OR REPLACE FUNCTION scheduler._audit(action text, workflow text, affected bigint, detail jsonb DEFAULT '{}') RETURNS void
+LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+AS $$
+    -- scheduler.actor names the person behind a shared login, such as the web page's
+    INSERT INTO scheduler.audit (who, action, workflow, affected, detail)
+    VALUES (session_user || coalesce(' for ' || nullif(left(current_setting('scheduler.actor', true), 200), ''), ''),
+            action, workflow, affected, jsonb_strip_nulls(detail))
+$$;
+COMMENT ON FUNCTION scheduler._audit(text, text, bigint, jsonb) IS 'Internal: one row in scheduler.audit.';
+
+CREATE OR REPLACE FUNCTION scheduler._workflow(name text) RETURNS scheduler.workflow
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    w scheduler.workflow;
+BEGIN
+    SELECT * INTO w FROM scheduler.workflow AS x WHERE x.name = _workflow.name;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no workflow %', coalesce(quote_literal(_workflow.name), 'NULL')
+            USING ERRCODE = 'undefined_object',
+                  HINT = coalesce('Registered: ' || (SELECT string_agg(x.name, ', ' ORDER BY x.name) FROM scheduler.workflow AS x) || '.',
+                                  'Nothing is registered yet: see scheduler.create_workflow().');
+    END IF;
+    RETURN w;
+END
+$$;
+COMMENT ON FUNCTION scheduler._workflow(text) IS 'Internal: the settings of a workflow, or an error that lists the registered ones.';
+
+CREATE OR REPLACE FUNCTION scheduler._require_read_committed() RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    -- limits are read after a lock is taken; under an older snapshot they would be read stale
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the engine''s functions must run in a READ COMMITTED transaction, not %', upper(current_setting('transaction_isolation'))
+            USING ERRCODE = 'invalid_transaction_state', HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION scheduler._require_read_committed() IS 'Internal: refuses a snapshot under which limits could be exceeded.';

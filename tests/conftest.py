@@ -1,0 +1,142 @@
+"""Fixtures: one PostgreSQL for each test process, one database for each test."""
+
+import importlib.util
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.servers import KINDS, Postgres, prepare, running
+
+Connect = Callable[..., psycopg.Connection]
+
+_WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
+# The process id keeps two runs apart that share one server.
+_names = (f"test_{_WORKER}_{os.getpid()}_{number}" for number in itertools.count())
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--postgres",
+        choices=KINDS,
+        default="private",
+        help="private: a throw-away cluster per test process (default); container: testcontainers; "
+        "url: the server that DATABASE_URL names, as a superuser",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Install packages once, before xdist starts its workers and they start their servers."""
+    config = session.config
+    if hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    writer = config.get_terminal_writer()
+    prepare(config.getoption("--postgres"), lambda line: writer.line(line))
+
+
+@pytest.fixture(scope="session")
+def postgres(request: pytest.FixtureRequest) -> Iterator[Postgres]:
+    """This test process's PostgreSQL, as superuser: `.url(dbname)`, `.create_database(name, template=)`, `.server`."""
+    with running(request.config.getoption("--postgres")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def template(postgres: Postgres) -> Iterator[str]:
+    """The name of a database with the engine installed, to be copied. Nobody may stay connected to it."""
+    name = f"{next(_names)}_template"
+    _migrate(postgres.create_database(name))
+    yield name
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def database(postgres: Postgres, template: str) -> Iterator[str]:
+    """The URL of a fresh database with the engine installed."""
+    name = next(_names)
+    yield postgres.create_database(name, template=template)
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def empty_database(postgres: Postgres) -> Iterator[str]:
+    """The URL of a fresh database with nothing in it."""
+    name = next(_names)
+    yield postgres.create_database(name)
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
+    """Opens sessions: `connect(role=None, *, autocommit=True, url=None, **options)`; all are closed after the test.
+
+    Without `url` they go to this test's `database`. With `role` the session is that role's own: its rights are
+    checked as if it had logged in, also where it may not log in at all.
+    """
+    with ExitStack() as opened:
+
+        def open_session(
+            role: str | None = None, *, autocommit: bool = True, url: str | None = None, **options: Any
+        ) -> psycopg.Connection:
+            target = url or request.getfixturevalue("database")
+            session = opened.enter_context(psycopg.connect(target, autocommit=True, **options))
+            if role is not None:
+                session.execute(sql.SQL("SET SESSION AUTHORIZATION {}").format(sql.Identifier(role)))
+            session.autocommit = autocommit
+            return session
+
+        yield open_session
+
+
+@pytest.fixture
+def db(connect: Connect) -> psycopg.Connection:
+    """A superuser's autocommit session in this test's `database`."""
+    return connect()
+
+
+@pytest.fixture
+def cron_database(postgres: Postgres) -> Iterator[str]:
+    """The URL of the one database in which pg_cron lives, emptied, with the engine installed anew."""
+    if postgres.throwaway is None:
+        pytest.skip("this fixture empties pg_cron's database, which is only done on a throw-away cluster")
+    if postgres.server.cron_database is None:
+        pytest.skip(f"PostgreSQL {postgres.server.version} here has no pg_cron")
+    url = postgres.url(postgres.server.cron_database)
+    _empty(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION pg_cron")
+    _migrate(url)
+    yield url
+    # Else its jobs would go on firing while other tests run.
+    _empty(url)
+
+
+def _empty(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        # Never the launcher itself: pg_cron 1.4 does not come back from that.
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        connection.execute("DROP EXTENSION IF EXISTS pg_cron CASCADE")
+        schemas = connection.execute(
+            "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
+        ).fetchall()
+        for (schema,) in schemas:
+            connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
+        connection.execute("CREATE SCHEMA public AUTHORIZATION pg_database_owner")
+        connection.execute("GRANT USAGE ON SCHEMA public TO PUBLIC")
+
+
+def _migrate(url: str) -> None:
+    if importlib.util.find_spec("listener.schema") is None:
+        pytest.skip("listener.schema is not there yet")
+    from listener.schema import migrate
+
+    migrate(url)
