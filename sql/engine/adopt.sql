@@ -44,6 +44,11 @@ BEGIN
     IF c.relnamespace = 'scheduler'::regnamespace OR c.relnamespace = 'pg_catalog'::regnamespace THEN
         RAISE EXCEPTION '% belongs to the system and cannot be a queue', relation USING ERRCODE = 'wrong_object_type';
     END IF;
+    IF c.relrowsecurity AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'scheduler_owner' AND rolbypassrls)
+       AND NOT EXISTS (SELECT FROM pg_catalog.pg_policy WHERE polrelid = relation AND 'scheduler_owner'::regrole = ANY (polroles)) THEN
+        RAISE EXCEPTION 'row security of % hides its rows from the engine', relation
+            USING ERRCODE = 'insufficient_privilege', HINT = format('CREATE POLICY scrapersky ON %s TO scheduler_owner, scheduler_listener USING (true);', relation);
+    END IF;
     -- the index and the trigger need ownership; without this check a definer function could be used to reach another's table
     IF NOT pg_has_role(current_user, c.relowner, 'USAGE') THEN
         RAISE EXCEPTION 'only the owner of % may register a workflow on it', relation
@@ -136,8 +141,6 @@ BEGIN
         -- a cursor takes exactly one query, so a predicate cannot smuggle in a second statement
         OPEN probe FOR EXECUTE pg_catalog.format(E'SELECT FROM %s WHERE (%s\n) LIMIT 0', relation, ready);
         CLOSE probe;
-        CREATE TEMPORARY TABLE scheduler_probe (LIKE pg_catalog.pg_class) ON COMMIT DROP;
-        DROP TABLE pg_temp.scheduler_probe;
         EXECUTE pg_catalog.format('CREATE TEMPORARY TABLE scheduler_probe (LIKE %s)', relation);
         EXECUTE pg_catalog.format(E'CREATE POLICY ready ON pg_temp.scheduler_probe USING (%s\n)', ready);
     EXCEPTION
@@ -234,31 +237,35 @@ END
 $$;
 COMMENT ON FUNCTION scheduler._build_indexes(scheduler.workflow) IS 'Internal: the indexes that keep claim and dispatch as cheap as the backlog is small.';
 
-CREATE OR REPLACE FUNCTION scheduler._build_doorbell(w scheduler.workflow) RETURNS void
+CREATE OR REPLACE FUNCTION scheduler._build_triggers(w scheduler.workflow, wanted boolean DEFAULT true) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    insert_trigger text := format('scheduler_%s_insert', w.name);
-    update_trigger text := format('scheduler_%s_update', w.name);
+    column_name text := quote_ident(w.status_column);
+    present text;
 BEGIN
-    -- IF EXISTS would say so in a NOTICE each time
-    IF EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = w.relation AND tgname = insert_trigger) THEN
-        EXECUTE format('DROP TRIGGER %I ON %s', insert_trigger, w.relation);
-    END IF;
-    IF EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = w.relation AND tgname = update_trigger) THEN
-        EXECUTE format('DROP TRIGGER %I ON %s', update_trigger, w.relation);
-    END IF;
-    IF w.doorbell = 'commit' THEN
-        EXECUTE format('CREATE TRIGGER %I AFTER INSERT ON %s FOR EACH ROW WHEN (NEW.%I = %s) EXECUTE FUNCTION scheduler.doorbell(%L)',
-                       insert_trigger, w.relation, w.status_column, scheduler._word(w, w.queued), w.name);
+    FOR present IN
+        SELECT tgname FROM pg_catalog.pg_trigger
+        WHERE tgrelid = w.relation AND tgname IN ('scheduler_' || w.name || '_insert', 'scheduler_' || w.name || '_update', 'scheduler_' || w.name || '_takeover')
+    LOOP
+        EXECUTE format('DROP TRIGGER %I ON %s', present, w.relation);
+    END LOOP;
+    IF wanted AND w.doorbell = 'commit' THEN
+        EXECUTE format('CREATE TRIGGER %I AFTER INSERT ON %s FOR EACH ROW WHEN (NEW.%s = %s) EXECUTE FUNCTION scheduler.doorbell(%L)',
+                       'scheduler_' || w.name || '_insert', w.relation, column_name, scheduler._word(w, w.queued), w.name);
         -- not UPDATE OF: a BEFORE trigger of the application may be what sets the word
-        EXECUTE format('CREATE TRIGGER %I AFTER UPDATE ON %s FOR EACH ROW WHEN (NEW.%3$I = %4$s AND OLD.%3$I IS DISTINCT FROM NEW.%3$I) EXECUTE FUNCTION scheduler.doorbell(%5$L)',
-                       update_trigger, w.relation, w.status_column, scheduler._word(w, w.queued), w.name);
+        EXECUTE format('CREATE TRIGGER %I AFTER UPDATE ON %s FOR EACH ROW WHEN (NEW.%3$s = %4$s AND OLD.%3$s IS DISTINCT FROM NEW.%3$s) EXECUTE FUNCTION scheduler.doorbell(%5$L)',
+                       'scheduler_' || w.name || '_update', w.relation, column_name, scheduler._word(w, w.queued), w.name);
+    END IF;
+    IF wanted AND w.processing IS NOT NULL THEN
+        -- the engine's own functions run with scheduler.engine set, so only other people's writes are noted
+        EXECUTE format('CREATE TRIGGER %I AFTER UPDATE ON %s FOR EACH ROW WHEN (OLD.%3$s = %4$s AND NEW.%3$s IS DISTINCT FROM OLD.%3$s AND pg_catalog.current_setting(''scheduler.engine'', true) IS DISTINCT FROM ''on'') EXECUTE FUNCTION scheduler.taken_over(%5$L, %6$L)',
+                       'scheduler_' || w.name || '_takeover', w.relation, column_name, scheduler._word(w, w.processing), w.name, w.key_column);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION scheduler._build_doorbell(scheduler.workflow) IS 'Internal: the NOTIFY triggers, or none, as the workflow''s doorbell says.';
+COMMENT ON FUNCTION scheduler._build_triggers(scheduler.workflow, boolean) IS 'Internal: puts the workflow''s triggers on its table, or takes them off.';
 
 CREATE OR REPLACE FUNCTION scheduler._grant_table(w scheduler.workflow) RETURNS void
 LANGUAGE plpgsql
@@ -301,8 +308,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    w.doorbell := 'off';
-    PERFORM scheduler._build_doorbell(w);
+    PERFORM scheduler._build_triggers(w, wanted => false);
     FOREACH part IN ARRAY ARRAY['queued', 'ready'] LOOP
         IF to_regclass(format('%I.%I', home, format('scheduler_%s_%s', w.name, part))) IS NOT NULL THEN
             EXECUTE format('DROP INDEX %I.%I', home, format('scheduler_%s_%s', w.name, part));

@@ -39,15 +39,15 @@ BEGIN
     END LOOP;
     FOREACH part IN ARRAY string_to_array(field, ',') LOOP
         m := regexp_match(part, '^(?:(\*)|(\d{1,2})(?:-(\d{1,2}))?)(?:/(\d{1,2}))?$');
-        IF m IS NULL THEN
+        -- 5/15 means different things to different crons, and an error to pg_cron
+        IF m IS NULL OR (m[4] IS NOT NULL AND m[1] IS NULL AND m[3] IS NULL) THEN
             RAISE EXCEPTION 'schedule %: % is not a valid % field', quote_literal(schedule), quote_literal(part), label
                 USING ERRCODE = 'invalid_parameter_value',
                       HINT = format('Write *, a number from %s to %s, a range such as %s-%s, a list, or */n.', lowest, highest, lowest, highest);
         END IF;
         step := coalesce(m[4]::integer, 1);
         first := coalesce(m[2]::integer, lowest);
-        last := CASE WHEN m[1] IS NOT NULL THEN highest WHEN m[3] IS NOT NULL THEN m[3]::integer
-                     WHEN m[4] IS NOT NULL THEN highest ELSE first END;
+        last := CASE WHEN m[1] IS NOT NULL THEN highest WHEN m[3] IS NOT NULL THEN m[3]::integer ELSE first END;
         IF first < lowest OR last > highest OR first > last OR step < 1 THEN
             RAISE EXCEPTION 'schedule %: % is outside %-% in the % field', quote_literal(schedule), quote_literal(part), lowest, highest, label
                 USING ERRCODE = 'invalid_parameter_value', HINT = format('Use numbers from %s to %s, smaller first, and a step of at least 1.', lowest, highest);

@@ -1,10 +1,5 @@
--- The doorbell: one channel for everything, the workflow's name as a hint. Losing it costs latency, never work.
-
-CREATE OR REPLACE FUNCTION scheduler._ring(workflow text) RETURNS void
-LANGUAGE sql
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT pg_notify('scrapersky', workflow) $$;
-COMMENT ON FUNCTION scheduler._ring(text) IS 'Internal: wakes the listeners of a workflow.';
+-- What the triggers on a business table call: the doorbell, and the note that a person's write came first.
+-- Business tables depend on these two functions, so an upgrade replaces them in place and never drops them.
 
 CREATE OR REPLACE FUNCTION scheduler.doorbell() RETURNS trigger
 LANGUAGE plpgsql
@@ -17,3 +12,26 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION scheduler.doorbell() IS 'Trigger: rings when a row becomes Queued. Put on the table by create_workflow(doorbell => ''commit'').';
+
+CREATE OR REPLACE FUNCTION scheduler.taken_over() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    key text;
+BEGIN
+    EXECUTE format('SELECT ($1).%I::text', TG_ARGV[1]) INTO key USING OLD;
+    -- run ids only grow, so this number tells the runs that had the item from those that claim it later
+    INSERT INTO scheduler.takeover (workflow, key, upto)
+    SELECT TG_ARGV[0], key, s.last_value FROM scheduler.run_id_seq AS s;
+    PERFORM pg_notify('scrapersky', TG_ARGV[0] || '!');
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION scheduler.taken_over() IS 'Trigger: someone changed the status of a running item, so the run that has it must not finish it any more.';
+
+CREATE OR REPLACE FUNCTION scheduler._ring(workflow text) RETURNS void
+LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT pg_notify('scrapersky', workflow) $$;
+COMMENT ON FUNCTION scheduler._ring(text) IS 'Internal: wakes the listeners of a workflow; with ! at the end, tells those that run its items to look after them.';

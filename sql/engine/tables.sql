@@ -57,6 +57,20 @@ COMMENT ON COLUMN scheduler.workflow.breaker IS 'Stop by itself when recent item
 COMMENT ON COLUMN scheduler.workflow.downstream IS 'Dispatch holds back while this workflow has downstream_limit or more items Queued.';
 COMMENT ON COLUMN scheduler.workflow.doorbell IS 'commit: a trigger rings when a row becomes Queued; dispatch: only the engine rings; off: listeners poll.';
 
+-- One row for the whole engine.
+CREATE TABLE scheduler.control (
+    one             boolean PRIMARY KEY DEFAULT true CHECK (one),
+    paused_at       timestamptz,
+    paused_by       text,
+    paused_reason   text,
+    pg_cron_seen_at timestamptz,
+    maintained_at   timestamptz,
+    maintained_by   text,
+    maintain_took   interval
+);
+INSERT INTO scheduler.control DEFAULT VALUES;
+COMMENT ON TABLE scheduler.control IS 'One row: is everything paused, when was pg_cron last heard, when did maintain() last run.';
+
 -- What changes while a workflow runs, apart from its settings so that the settings row stays cold.
 CREATE TABLE scheduler.state (
     workflow         text PRIMARY KEY REFERENCES scheduler.workflow (name) ON DELETE CASCADE,
@@ -139,6 +153,15 @@ CREATE INDEX attempt_suspect ON scheduler.attempt (workflow) WHERE state = 'acti
 COMMENT ON TABLE scheduler.attempt IS 'The ledger: one row an item that has failed or was rescued. Items that succeed at once never get one.';
 COMMENT ON COLUMN scheduler.attempt.state IS 'active: queued or running again; waiting: retried at retry_at; dead: in the dead letter; cancelled: not queued again by the schedule.';
 COMMENT ON COLUMN scheduler.attempt.rescues IS 'How often its listener vanished while it ran. Such items are claimed in ever smaller runs, so a killer ends up alone.';
+
+-- Written by a trigger, so it must never block the writer: no key, no unique index.
+CREATE TABLE scheduler.takeover (
+    workflow text NOT NULL,
+    key      text NOT NULL,
+    upto     bigint NOT NULL
+);
+CREATE INDEX takeover_workflow ON scheduler.takeover (workflow);
+COMMENT ON TABLE scheduler.takeover IS 'Items whose status someone changed while they ran: runs up to this id no longer own them.';
 
 CREATE TABLE scheduler.listener (
     id         uuid PRIMARY KEY,

@@ -1,0 +1,89 @@
+"""What `work` is given beside its item: the HTTP client, settings, the clock, a logger, and which attempt this is."""
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import httpx
+
+
+class Clock:
+    """Time as `work` should ask for it, so that a test can put another in its place."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class Toolbox:
+    """What all items of one listener share. The HTTP client is made when it is first asked for."""
+
+    def __init__(self, http: "httpx.AsyncClient | None" = None, clock: Clock | None = None) -> None:
+        self._http = http
+        self.clock = clock or Clock()
+
+    @property
+    def http(self) -> "httpx.AsyncClient":
+        if self._http is None:
+            import httpx
+
+            self._http = httpx.AsyncClient(timeout=httpx.Timeout(30, connect=10))
+        return self._http
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
+
+
+class Tools:
+    """The tools for one attempt at one item."""
+
+    # Made once for every item, so it holds references and builds the rest when asked.
+    __slots__ = ("_box", "_workflow", "attempt", "key", "settings")
+
+    def __init__(self, box: Toolbox, workflow: str, settings: Any, key: str, attempt: int) -> None:
+        self._box = box
+        self._workflow = workflow
+        self.settings = settings
+        """An instance of the class given as `Workflow(settings=...)`."""
+        self.key = key
+        """The item's key, as text."""
+        self.attempt = attempt
+        """1 for the first try."""
+
+    @property
+    def http(self) -> "httpx.AsyncClient":
+        """One client for the whole listener: connections are kept and shared."""
+        return self._box.http
+
+    @property
+    def clock(self) -> Clock:
+        return self._box.clock
+
+    @property
+    def log(self) -> "logging.LoggerAdapter[logging.Logger]":
+        """A logger whose lines carry the workflow, the item's key and the attempt."""
+        return logging.LoggerAdapter(
+            workflow_log(self._workflow), {"workflow": self._workflow, "item": self.key, "attempt": self.attempt}
+        )
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same on every attempt at this item: send it with calls that must not take effect twice."""
+        return f"{self._workflow}:{self.key}"
+
+
+def workflow_log(workflow: str) -> logging.Logger:
+    """Each workflow has a log name of its own."""
+    return logging.getLogger(f"scrapersky.{workflow}")
+
+

@@ -1,0 +1,167 @@
+"""The contract a workflow author writes against: one `Workflow`, what `work` may raise, what `save` is given.
+
+Nothing heavy is imported here, so that `from listener import Workflow` costs nothing.
+"""
+
+import functools
+import inspect
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+
+if TYPE_CHECKING:
+    from pydantic_settings import BaseSettings
+    from sqlalchemy.ext.asyncio import AsyncSession
+    from sqlalchemy.orm import Session
+
+    from listener.tools import Tools
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+"""The same rule as scheduler.workflow.name."""
+
+
+class Retry(Exception):
+    """It may work later: the item is tried again after `after`, or after the workflow's own backoff.
+
+    The attempt counts; after `max_attempts` the item is in the dead letter.
+    """
+
+    def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
+        super().__init__(reason or "to be tried again")
+        self.after = _seconds(after)
+
+
+class Reject(Exception):
+    """It will never work: the item goes to the dead letter at once."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+
+
+class Hold(Exception):
+    """Something every item of this workflow needs is unavailable: a quota used up, an API that is down.
+
+    The item goes back to Queued with no attempt spent, and the whole workflow, on every listener, waits for `after`.
+    """
+
+    def __init__(self, reason: str, *, after: timedelta | float = 60) -> None:
+        super().__init__(reason)
+        self.after = _seconds(after)
+
+
+@dataclass(slots=True)
+class Final(Generic[Result]):
+    """A result whose item ends in another word than the workflow's completed one: `return Final("Filtered", page)`."""
+
+    word: str
+    result: Result = cast(Any, None)
+
+
+@dataclass(slots=True)
+class Done(Generic[Item, Result]):
+    """One finished item, as `save` gets it."""
+
+    item: Item
+    result: Result
+    key: str
+    """The item's key, as text."""
+    attempt: int
+    """1 for the first try."""
+    word: str | None = None
+    """The final word, if `work` returned a `Final`; None stands for the workflow's completed word."""
+
+
+@dataclass(frozen=True, init=False)
+class Workflow(Generic[Item, Result]):
+    """One workflow's code: how a row becomes an item, what is done with it, and what is written in the end.
+
+    `item` is the type in which `work` gets the row: a SQLAlchemy mapped class, a dataclass, a pydantic model, or
+    `dict`. `work` is called without any database connection; a plain function runs in a thread. `save` gets a batch
+    of finished items in the very transaction that records their status; leave it out if there is nothing to write.
+    Everything else (table, schedule, limits) is a row in `scheduler.workflow`.
+    """
+
+    name: str
+    item: type[Item]
+    work: Callable[[Item, "Tools"], Any]
+    save: Callable[..., Any] | None = None
+    settings: "type[BaseSettings] | None" = None
+    """The workflow's own settings, checked when the listener starts; `tools.settings` is an instance."""
+    env_prefix: str = ""
+    """Environment variables that seed its schedule: <prefix>INTERVAL_MINUTES, BATCH_SIZE, MAX_INSTANCES."""
+    retired_env_prefixes: tuple[str, ...] = field(default=())
+    """Prefixes once used for this; setting one is refused with the name of its successor."""
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        item: type[Item],
+        work: Callable[[Item, "Tools"], Awaitable[Result | Final[Result]]],
+        save: "Callable[[AsyncSession, list[Done[Item, Result]]], Awaitable[None]] | None" = None,
+        *,
+        settings: "type[BaseSettings] | None" = None,
+        env_prefix: str | None = None,
+        retired_env_prefixes: tuple[str, ...] = (),
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        item: type[Item],
+        work: Callable[[Item, "Tools"], Result | Final[Result]],
+        save: "Callable[[Session, list[Done[Item, Result]]], None] | None" = None,
+        *,
+        settings: "type[BaseSettings] | None" = None,
+        env_prefix: str | None = None,
+        retired_env_prefixes: tuple[str, ...] = (),
+    ) -> None: ...
+
+    def __init__(
+        self,
+        name: str,
+        item: type[Item],
+        work: Callable[..., Any],
+        save: Callable[..., Any] | None = None,
+        *,
+        settings: "type[BaseSettings] | None" = None,
+        env_prefix: str | None = None,
+        retired_env_prefixes: tuple[str, ...] = (),
+    ) -> None:
+        if not NAME.fullmatch(name):
+            raise ValueError(
+                f"{name!r} is no name of a workflow: use lower-case letters, digits and _, at most 40 characters"
+            )
+        for what, function in (("work", work), ("save", save)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{what} of workflow {name} must be a function, not {function!r}")
+        if not isinstance(item, type):
+            raise TypeError(f"the item of workflow {name} must be a class (a mapped class, a dataclass, dict, ...)")
+        assign = functools.partial(object.__setattr__, self)
+        assign("name", name)
+        assign("item", item)
+        assign("work", work)
+        assign("save", save)
+        assign("settings", settings)
+        assign("env_prefix", f"{name.upper()}_SCHEDULER_" if env_prefix is None else env_prefix)
+        assign("retired_env_prefixes", retired_env_prefixes)
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives something to await; sees through functools.partial and callable objects."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _seconds(value: timedelta | float | None) -> float | None:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if seconds is not None and not 0 <= seconds < float("inf"):
+        raise ValueError(f"after must not be negative or endless, but was {value!r}")
+    return seconds

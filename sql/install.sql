@@ -1,0 +1,46 @@
+-- Installs the engine with psql alone, in one transaction; nothing else is needed, not even Python:
+--
+--   psql -f sql/install.sql "$DATABASE_URL"
+--
+-- `scrapersky migrate` and `alembic upgrade head` read the list below as well and give the same schema. They also
+-- upgrade what this file has installed.
+
+\set ON_ERROR_STOP on
+\set QUIET on
+\encoding UTF8
+BEGIN;
+-- nothing that someone has put into another schema can take the place of what is meant
+SET LOCAL search_path = pg_catalog, pg_temp;
+SET LOCAL client_min_messages = warning;
+
+\ir engine/schema.sql
+DO $$
+DECLARE
+    installed text;
+BEGIN
+    IF to_regclass('scheduler.schema_version') IS NOT NULL THEN
+        SELECT version_num INTO installed FROM scheduler.schema_version;
+    END IF;
+    IF installed IS NOT NULL THEN
+        RAISE EXCEPTION 'the engine is installed in database % already (revision %)', current_database(), installed
+            USING ERRCODE = 'duplicate_object', HINT = 'Upgrade it with: scrapersky migrate (or: alembic upgrade head)';
+    END IF;
+END
+$$;
+
+-- Once, in this order. A later change of a table is a revision in alembic/versions/ and an edit of tables.sql.
+\ir roles.sql
+\ir engine/version.sql
+\ir engine/tables.sql
+INSERT INTO scheduler.schema_version (version_num) VALUES ('0001');
+
+-- Repeatable: replaced as a whole after every upgrade, in this order. One line a file.
+\ir engine/clean.sql
+\ir engine/text.sql
+\ir engine/cron_text.sql
+\ir engine/doorbell.sql
+\ir engine/adopt.sql
+\ir engine/cron_jobs.sql
+\ir engine/workflow.sql
+
+COMMIT;
