@@ -1,22 +1,20 @@
 """${message}."""
-<%
-    import re
-    body = lambda text: text if text else "raise NotImplementedError"
-%>
-from alembic import op
-% if "sa." in (upgrades or "") or "sa." in (downgrades or ""):
+
+% if upgrades or downgrades:
 import sqlalchemy as sa
+
 % endif
-${imports if imports else ""}
-revision = ${repr(up_revision)}
-down_revision = ${repr(down_revision)}
-branch_labels = ${repr(branch_labels)}
-depends_on = ${repr(depends_on)}
+from alembic import op
+
+revision = "${up_revision}"
+down_revision = "${down_revision}"
+branch_labels = None
+depends_on = None
 
 
 def upgrade() -> None:
-    ${body(upgrades)}
+    ${upgrades if upgrades else 'op.execute("")'}
 
 
 def downgrade() -> None:
-    ${body(downgrades)}
+    ${downgrades if downgrades else 'op.execute("")'}

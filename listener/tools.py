@@ -1,10 +1,11 @@
 """What `work` is given beside its item: the HTTP client, settings, the clock, a logger, and which attempt this is."""
 
 import asyncio
-import logging
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from listener.logs import FieldLog, log_of
 
 if TYPE_CHECKING:
     import httpx
@@ -70,20 +71,13 @@ class Tools:
         return self._box.clock
 
     @property
-    def log(self) -> "logging.LoggerAdapter[logging.Logger]":
+    def log(self) -> FieldLog:
         """A logger whose lines carry the workflow, the item's key and the attempt."""
-        return logging.LoggerAdapter(
-            workflow_log(self._workflow), {"workflow": self._workflow, "item": self.key, "attempt": self.attempt}
-        )
+        fields = {"workflow": self._workflow, "item": self.key, "attempt": self.attempt}
+        return FieldLog(log_of(self._workflow), fields)
 
     @property
     def idempotency_key(self) -> str:
         """The same on every attempt at this item: send it with calls that must not take effect twice."""
         return f"{self._workflow}:{self.key}"
-
-
-def workflow_log(workflow: str) -> logging.Logger:
-    """Each workflow has a log name of its own."""
-    return logging.getLogger(f"scrapersky.{workflow}")
-
 

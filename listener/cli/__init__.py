@@ -21,7 +21,7 @@ from typing import Annotated
 import typer
 
 from listener import __version__
-from listener.cli import db
+from listener.cli import db, migrate
 from listener.cli.say import complain
 from listener.errors import UserError
 
@@ -51,6 +51,7 @@ def _build() -> typer.Typer:
     )
     app.callback()(_root)
     app.add_typer(db.app, name="db")
+    app.command()(migrate.migrate)
     return app
 
 

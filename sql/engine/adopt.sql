@@ -25,6 +25,19 @@ END
 $$;
 COMMENT ON FUNCTION scheduler._check_column(regclass, text, text) IS 'Internal: the column, or an error that lists those there are.';
 
+CREATE OR REPLACE FUNCTION scheduler._base_type(type oid) RETURNS regtype
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH RECURSIVE t AS (
+        SELECT oid, typtype, typbasetype FROM pg_catalog.pg_type WHERE oid = type
+        UNION ALL
+        SELECT b.oid, b.typtype, b.typbasetype FROM t JOIN pg_catalog.pg_type AS b ON b.oid = t.typbasetype WHERE t.typtype = 'd'
+    )
+    SELECT oid::regtype FROM t WHERE typtype <> 'd'
+$$;
+COMMENT ON FUNCTION scheduler._base_type(oid) IS 'Internal: the type under a domain, or the type itself.';
+
 CREATE OR REPLACE FUNCTION scheduler._check_table(relation regclass) RETURNS void
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -237,6 +250,21 @@ END
 $$;
 COMMENT ON FUNCTION scheduler._build_indexes(scheduler.workflow) IS 'Internal: the indexes that keep claim and dispatch as cheap as the backlog is small.';
 
+CREATE OR REPLACE FUNCTION scheduler._drop_index(w scheduler.workflow, kind text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    ours regclass := (SELECT i.indexrelid FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+                      WHERE i.indrelid = w.relation AND c.relname = format('scheduler_%s_%s', w.name, kind));
+BEGIN
+    IF ours IS NOT NULL THEN
+        EXECUTE format('DROP INDEX %s', ours);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION scheduler._drop_index(scheduler.workflow, text) IS 'Internal: removes one of the workflow''s indexes.';
+
 CREATE OR REPLACE FUNCTION scheduler._build_triggers(w scheduler.workflow, wanted boolean DEFAULT true) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -299,21 +327,9 @@ CREATE OR REPLACE FUNCTION scheduler._leave_table(w scheduler.workflow) RETURNS 
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    part text;
-    home name;
 BEGIN
-    SELECT n.nspname INTO home
-    FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = w.relation;
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
     PERFORM scheduler._build_triggers(w, wanted => false);
-    FOREACH part IN ARRAY ARRAY['queued', 'ready'] LOOP
-        IF to_regclass(format('%I.%I', home, format('scheduler_%s_%s', w.name, part))) IS NOT NULL THEN
-            EXECUTE format('DROP INDEX %I.%I', home, format('scheduler_%s_%s', w.name, part));
-        END IF;
-    END LOOP;
+    PERFORM scheduler._drop_index(w, part) FROM unnest(ARRAY['queued', 'ready']) AS part;
     EXECUTE format('REVOKE UPDATE (%s) ON %s FROM scheduler_owner',
                    concat_ws(', ', quote_ident(w.status_column), quote_ident(w.error_column)), w.relation);
     IF EXISTS (SELECT FROM scheduler.workflow AS o WHERE o.relation = w.relation AND o.name <> w.name) THEN

@@ -19,8 +19,10 @@ BEGIN
                 SELECT d.refclassid, d.refobjid
                 FROM pg_depend AS d
                 LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+                LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid
                 WHERE d.refclassid IN ('pg_proc'::regclass, 'pg_type'::regclass)
-                  AND (d.classid IN ('pg_attrdef'::regclass, 'pg_constraint'::regclass, 'pg_trigger'::regclass, 'pg_policy'::regclass)
+                  AND (d.classid IN ('pg_attrdef'::regclass, 'pg_trigger'::regclass, 'pg_policy'::regclass)
+                       OR k.conrelid <> 0
                        OR c.relkind IN ('r', 'p', 'f', 'i', 'I'))
                 UNION
                 SELECT d.refclassid, d.refobjid
@@ -45,8 +47,7 @@ BEGIN
             FROM found AS f
             WHERE NOT EXISTS (SELECT FROM needed AS n WHERE n.class = f.class AND n.id = f.id)
               -- part of an extension, or of another object that takes it along
-              AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = f.class AND d.objid = f.id AND d.deptype IN ('e', 'i')
-                                                           AND d.refclassid <> 'pg_rewrite'::regclass)
+              AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = f.class AND d.objid = f.id AND d.deptype IN ('e', 'i'))
             -- the youngest first: what depends on something is mostly younger than that
             ORDER BY f.id DESC
         LOOP

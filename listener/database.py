@@ -1,0 +1,158 @@
+"""The one way to the database: a small pool, short transactions, and a session on the same connection when asked for."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import conninfo
+from psycopg_pool import AsyncConnectionPool
+
+from listener.faults import is_unreachable
+from listener.pooler import is_pooled
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+
+# A peer that vanished without a word is noticed within some twenty seconds.
+_KEEPALIVE = {
+    "connect_timeout": "10",
+    "keepalives_idle": "5",
+    "keepalives_interval": "3",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+}
+LOCK_SECONDS = 5
+"""How long a statement of the listener waits for a lock: a queued ALTER TABLE must not hold up a lane for long."""
+_PREPARE_AFTER = 3
+"""Executions until a statement is prepared on the server, on direct connections only."""
+
+
+def connection_string(url: str, role: str) -> str:
+    """The URL with what every connection of ours needs; what it says itself wins."""
+    given = conninfo.conninfo_to_dict(url)
+    wanted: dict[str, Any] = {**_KEEPALIVE, "application_name": f"scrapersky {role}"}
+    if "," in str(given.get("host", "")):
+        # after a failover the first host may be a standby
+        wanted["target_session_attrs"] = "read-write"
+    return conninfo.make_conninfo(**{**wanted, **given})
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """An open transaction: psycopg's connection and, if it was asked for, SQLAlchemy's session on it."""
+
+    connection: psycopg.AsyncConnection[Any]
+    opened_session: "AsyncSession | None" = None
+
+    @property
+    def session(self) -> "AsyncSession":
+        assert self.opened_session is not None
+        return self.opened_session
+
+
+class Database:
+    """Hands out transactions. A lane asks for at most two at once, so no lane can starve another."""
+
+    def __init__(self, url: str, *, lanes: int, statement_seconds: float) -> None:
+        self._statement_seconds = statement_seconds
+        self._most = 2 * lanes + 2
+        self._pool = self._make_pool(url)
+        self._engine: AsyncEngine | None = None
+
+    async def open(self) -> None:
+        """Connect; raises what the server said if it does not let us in."""
+        await self._pool.open()
+
+    async def close(self) -> None:
+        await self._pool.close(timeout=2)
+
+    async def replace(self, url: str) -> None:
+        """Use another URL from now on: a rotated password, a new host. Transactions under way end on the old one."""
+        old, self._pool, self._engine = self._pool, self._make_pool(url), None
+        await self._pool.open()
+        await old.close(timeout=self._statement_seconds)
+
+    @asynccontextmanager
+    async def transaction(self, *, session: bool = False) -> AsyncIterator[Transaction]:
+        """One short READ COMMITTED transaction: committed at the end of the block, rolled back on any error.
+
+        The limit also holds where the server cannot enforce it: behind a pooler, or across a dead network.
+        """
+        try:
+            async with asyncio.timeout(2 * self._statement_seconds):
+                if session:
+                    async with self._with_session() as transaction:
+                        yield transaction
+                else:
+                    async with self._pool.connection() as connection:
+                        yield Transaction(connection)
+        except Exception as error:
+            if is_unreachable(error):
+                # one connection died: the others are looked at before they are handed out again
+                await self._check()
+            raise
+
+    async def _check(self) -> None:
+        try:
+            await self._pool.check()
+        except psycopg.Error:
+            pass
+
+    @asynccontextmanager
+    async def _with_session(self) -> AsyncIterator[Transaction]:
+        from sqlalchemy.ext.asyncio import AsyncSession
+
+        async with self._sqlalchemy().connect() as wrapped, wrapped.begin():
+            raw = (await wrapped.get_raw_connection()).driver_connection
+            assert isinstance(raw, psycopg.AsyncConnection)
+            async with AsyncSession(bind=wrapped, expire_on_commit=False) as session:
+                yield Transaction(raw, session)
+                await session.flush()
+            if raw.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
+                raise RuntimeError("the transaction was ended inside: save must neither commit nor roll back")
+
+    def _sqlalchemy(self) -> "AsyncEngine":
+        """SQLAlchemy takes its connections from our pool; imported only where a session is wanted."""
+        if self._engine is None:
+            from sqlalchemy.ext.asyncio import create_async_engine
+            from sqlalchemy.pool import NullPool
+
+            self._engine = create_async_engine(
+                "postgresql+psycopg://",
+                poolclass=NullPool,
+                async_creator=self._pool.getconn,
+                # SQLAlchemy takes every checkout for a new connection; this would be a query each time
+                use_native_hstore=False,
+            )
+        return self._engine
+
+    def _make_pool(self, url: str) -> AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
+        return AsyncConnectionPool(
+            connection_string(url, "listener"),
+            kwargs={"prepare_threshold": None},
+            min_size=1,
+            max_size=self._most,
+            max_idle=60,
+            timeout=10,
+            open=False,
+            configure=self._configure,
+            close_returns=True,
+            name="scrapersky",
+        )
+
+    async def _configure(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
+        if await is_pooled(connection):
+            # behind a pooler session settings and prepared statements would fall to whoever comes next
+            await connection.rollback()
+            return
+        await connection.execute(
+            "SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),"
+            " set_config('idle_in_transaction_session_timeout', %s, false)",
+            (f"{self._statement_seconds}s", f"{LOCK_SECONDS}s", f"{self._statement_seconds}s"),
+        )
+        await connection.commit()
+        connection.prepare_threshold = _PREPARE_AFTER

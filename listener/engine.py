@@ -1,0 +1,179 @@
+"""The engine's functions as Python calls. No rule of the engine lives here: PostgreSQL decides, this only asks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+AsyncConnection = psycopg.AsyncConnection[Any]
+
+CHANNEL = "scrapersky"
+BUCKETS = 48
+"""Length of a histogram of durations; see scheduler.duration_bucket()."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the database says about a workflow at the moment of a claim. Seconds are plain numbers here."""
+
+    relation: str
+    key_column: str
+    key_type: str
+    batch_size: int
+    max_instances: int | None
+    concurrency: int
+    lease: float
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claimed batch, or the reason why there is none."""
+
+    terms: Terms
+    run: int | None
+    keys: list[str]
+    attempts: list[int]
+    seconds_left: float
+    """Until the run's deadline, by the database's clock."""
+    reason: str | None
+    again_in: float | None
+    """When it is worth asking again without a doorbell."""
+
+
+class Beat(NamedTuple):
+    """The database's answer about one run."""
+
+    run: int
+    lost: bool
+    revoked: list[str]
+
+
+class Registered(NamedTuple):
+    """A workflow as an operator wants to see it at start."""
+
+    name: str
+    schedule: str | None
+    batch_size: int
+    max_instances: int | None
+    paused: bool
+
+
+class Tick(NamedTuple):
+    """One dispatch that this listener had to make in pg_cron's place, or a note about one."""
+
+    workflow: str
+    queued: int | None
+    note: str | None
+
+
+# Settings and claim in one round trip: a change by alter_workflow() counts from the next claim on.
+_CLAIM = """
+SELECT w.relation::text, w.key_column, w.key_type::text, w.batch_size, w.max_instances, w.concurrency,
+       extract(epoch FROM w.lease)::float8, extract(epoch FROM w.timeout)::float8,
+       c.run, c.keys, c.attempts, extract(epoch FROM c.deadline - now())::float8,
+       c.reason, extract(epoch FROM c.again_at - now())::float8
+FROM scheduler.workflow AS w, LATERAL scheduler.claim(w.name, %s, %s) AS c
+WHERE w.name = %s
+"""
+
+
+async def claim(connection: AsyncConnection, workflow: str, listener: UUID, items: int | None = None) -> Claim | None:
+    """Claim a batch; None if no such workflow is registered."""
+    cursor = await connection.execute(_CLAIM, (listener, items, workflow))
+    row = await cursor.fetchone()
+    if row is None:
+        return None
+    run, keys, attempts, seconds_left, reason, again_in = row[8:]
+    return Claim(Terms(*row[:8]), run, keys or [], attempts or [], seconds_left or 0.0, reason, again_in)
+
+
+async def succeed(
+    connection: AsyncConnection,
+    run: int,
+    keys: Sequence[str] | None,
+    words: Sequence[str | None] | None = None,
+    histogram: Sequence[int] | None = None,
+) -> tuple[int, list[str]]:
+    """Take the fence and finish these items (None: all the run still has): how many it accepted, which it refused."""
+    cursor = await connection.execute(
+        "SELECT accepted, refused FROM scheduler.succeed(%s, %s::text[], %s::text[], %s::integer[])",
+        (run, keys, words, histogram),
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return row[0], row[1] or []
+
+
+async def fail(
+    connection: AsyncConnection,
+    run: int,
+    keys: Sequence[str],
+    errors: Sequence[str],
+    permanent: Sequence[bool],
+    retry_after: Sequence[float | None],
+    histogram: Sequence[int] | None = None,
+) -> tuple[list[str], list[str]]:
+    """Record failures: the keys it refused, and those now in the dead letter."""
+    delays = [None if seconds is None else timedelta(seconds=seconds) for seconds in retry_after]
+    cursor = await connection.execute(
+        "SELECT refused, dead FROM scheduler.fail(%s, %s::text[], %s::text[], %s::boolean[], %s::interval[],"
+        " %s::integer[])",
+        (run, keys, errors, permanent, delays, histogram),
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return row[0] or [], row[1] or []
+
+
+async def release(
+    connection: AsyncConnection, run: int, keys: Sequence[str] | None, reason: str, hold: float | None = None
+) -> int:
+    """Give items back with no attempt spent; with `hold`, the whole workflow waits that many seconds."""
+    cursor = await connection.execute(
+        "SELECT scheduler.release(%s, %s::text[], %s, %s::interval)",
+        (run, keys, reason, None if hold is None else timedelta(seconds=hold)),
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return int(row[0] or 0)
+
+
+async def tick(connection: AsyncConnection) -> list[Tick]:
+    """Fire what pg_cron should have fired, if it is missing or silent. Usually nothing."""
+    cursor = await connection.execute("SELECT workflow, queued, note FROM scheduler.tick('listener')")
+    return [Tick(*row) for row in await cursor.fetchall()]
+
+
+async def registered(connection: AsyncConnection) -> list[Registered]:
+    async with connection.cursor(row_factory=class_row(Registered)) as cursor:
+        await cursor.execute(
+            "SELECT name, schedule, batch_size, max_instances, paused_at IS NOT NULL AS paused"
+            " FROM scheduler.workflow ORDER BY name"
+        )
+        return await cursor.fetchall()
+
+
+def heartbeat(
+    connection: psycopg.Connection[Any],
+    listener: UUID,
+    runs: Sequence[int],
+    *,
+    host: str,
+    pid: int,
+    version: str,
+    workflows: Sequence[str],
+    detail: dict[str, Any],
+    stopped: bool = False,
+) -> list[Beat]:
+    """Say that this listener lives and still works on these runs. Called from the heartbeat's own thread."""
+    rows = connection.execute(
+        "SELECT run, lost, revoked FROM scheduler.heartbeat(%s, %s::bigint[], %s, %s, %s, %s::text[], %s, %s)",
+        (listener, list(runs), host, pid, version, list(workflows), Jsonb(detail), stopped),
+    ).fetchall()
+    return [Beat(run, lost, revoked or []) for run, lost, revoked in rows]

@@ -1,0 +1,60 @@
+"""What kind of trouble an error is. The answer decides whether to try again, split a batch, or give an item up."""
+
+import psycopg
+
+_UNREACHABLE = ("08", "57P01", "57P02", "57P03", "57P05")
+# Deadlock and serialization; resources; lock and statement timeouts; system errors; a server turned read-only.
+_PASSING = ("40", "53", "55P03", "57", "58", "25006", "25P03")
+
+
+def driver_error(error: BaseException) -> psycopg.Error | None:
+    """psycopg's own error, also from inside SQLAlchemy's."""
+    original = getattr(error, "orig", error)
+    return original if isinstance(original, psycopg.Error) else None
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """The connection or the server is gone; whether a COMMIT took effect is then unknown."""
+    found = driver_error(error)
+    if found is None:
+        return isinstance(error, OSError) and not isinstance(error, TimeoutError)
+    if found.sqlstate is None:
+        return isinstance(found, psycopg.OperationalError | psycopg.InterfaceError)
+    return found.sqlstate.startswith(_UNREACHABLE)
+
+
+def is_passing(error: BaseException) -> bool:
+    """The same statement may well work in a moment."""
+    if is_unreachable(error) or isinstance(error, TimeoutError):
+        return True
+    found = driver_error(error)
+    return found is not None and (found.sqlstate or "").startswith(_PASSING)
+
+
+def is_structural(error: BaseException) -> bool:
+    """A missing table, column, function or right: every item would fail in the same way."""
+    found = driver_error(error)
+    return found is not None and (found.sqlstate or "").startswith(("42", "3F", "3D", "0A"))
+
+
+def is_bad_data(error: BaseException) -> bool:
+    """A value PostgreSQL cannot hold (NUL in text, a number too large): trying again cannot help."""
+    if isinstance(error, UnicodeError):
+        return True
+    found = driver_error(error)
+    if found is None:
+        return False
+    return (found.sqlstate or "").startswith("22") or (found.sqlstate is None and isinstance(found, psycopg.DataError))
+
+
+def describe(error: BaseException) -> str:
+    """One line for a person, fit for a text column: no NUL, no lone surrogate."""
+    found = driver_error(error)
+    text = str(found.diag.message_primary or found) if found is not None else str(error)
+    name = type(found or error).__name__
+    return storable(f"{name}: {text}" if text else name)
+
+
+def storable(text: str) -> str:
+    """Text as PostgreSQL can keep it. The engine cuts it to 1024 characters after taking secrets out."""
+    return text[:8192].replace("\x00", "").encode("utf-8", "replace").decode()

@@ -1,0 +1,188 @@
+"""The schema of the database: its revisions, and the files of sql/ that make it.
+
+sql/install.sql holds the one list of files. Those before its line "Repeatable" run once, as revisions of Alembic; those
+after it are replaced as a whole after every upgrade.
+"""
+
+import logging
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TextIO, TypedDict
+
+import psycopg
+from sqlalchemy import NullPool, create_engine
+from sqlalchemy.exc import DBAPIError
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.script.revision import ResolutionError
+from alembic.util import CommandError
+from listener.errors import UserError
+from listener.postgres.choose import URL_VARIABLE
+from listener.postgres.provide import existing
+from listener.share import share
+
+if TYPE_CHECKING:
+    from psycopg.errors import Diagnostic
+    from sqlalchemy import Connection
+
+log = logging.getLogger(__name__)
+
+
+class _VersionTable(TypedDict):
+    version_table: str
+    version_table_schema: str
+
+
+# Not public.alembic_version: the application may have one of its own.
+VERSION_TABLE: Final = _VersionTable(version_table="schema_version", version_table_schema="scheduler")
+
+_MARKER = "-- Repeatable:"
+# Nothing that someone has put into another schema can take the place of what is meant.
+_PATH = "SET LOCAL search_path = pg_catalog, pg_temp;"
+_CONNECT_SECONDS = 10
+# Alembic's `context` and `op` are global.
+_alone = threading.Lock()
+
+
+def migrate(url: str, revision: str = "head") -> None:
+    """Bring the database to this revision, and its functions and views to this version, in one transaction."""
+    with _alone:
+        command.upgrade(_config(url), revision)
+
+
+def downgrade(url: str, revision: str) -> None:
+    """Back to an earlier revision; ``base`` removes the engine."""
+    with _alone:
+        command.downgrade(_config(url), revision)
+
+
+def current(url: str) -> str | None:
+    """The revision the database has, or None if the engine is not installed there."""
+    with transaction(url) as connection:
+        return MigrationContext.configure(connection, opts=dict(VERSION_TABLE)).get_current_revision()
+
+
+def head() -> str:
+    """The newest revision."""
+    found = ScriptDirectory.from_config(_config()).get_current_head()
+    assert found is not None
+    return found
+
+
+def script(out: TextIO, revision: str = "head") -> None:
+    """Write what `migrate` would run in an empty database, as SQL for psql."""
+    with _alone:
+        config = _config()
+        config.output_buffer = out
+        command.upgrade(config, revision, sql=True)
+
+
+def find_url() -> str:
+    """The database of this project: DATABASE_URL, else the private PostgreSQL."""
+    return os.environ.get(URL_VARIABLE) or existing(say=log.info).url()
+
+
+def repeatables() -> list[str]:
+    """The files of sql/ that are replaced after every upgrade, in their order."""
+    _, marker, after = share("sql", "install.sql").read_text("utf-8").partition(_MARKER)
+    if not marker:
+        raise UserError(f"sql/install.sql has lost its line '{_MARKER}'.", "Put it above '\\ir engine/clean.sql'.")
+    return re.findall(r"^\\ir\s+(\S+)\s*$", after, re.MULTILINE)
+
+
+def apply(migration: MigrationContext, *names: str) -> None:
+    """Run whole files of sql/ in this migration, or print them if it is only printed."""
+    texts = [(name, share("sql", name).read_text("utf-8")) for name in names]
+    if migration.as_sql:
+        for _, text in ((None, _PATH), *texts, (None, "SET LOCAL search_path TO DEFAULT;")):
+            migration.impl.static_output(text.rstrip())
+        return
+    assert migration.connection is not None
+    session = migration.connection.connection.driver_connection
+    assert isinstance(session, psycopg.Connection)
+    before = session.execute("SELECT current_setting('search_path')").fetchone()
+    session.execute(_PATH)
+    for name, text in texts:
+        try:
+            # Without parameters psycopg sends the text as it is: many statements, and % is only a character.
+            session.execute(text.encode())
+        except psycopg.Error as error:
+            error.add_note(f"in sql/{name}" + _line(text, error))
+            raise
+    session.execute("SELECT set_config('search_path', %s, true)", before)
+
+
+@contextmanager
+def transaction(url: str) -> Iterator["Connection"]:
+    """A transaction of SQLAlchemy on any URL or connection string that libpq understands.
+
+    What the person who migrates can put right comes out of it as a UserError.
+    """
+
+    def connect() -> psycopg.Connection:
+        session = psycopg.connect(
+            re.sub(r"^(postgres(?:ql)?)\+\w+:", r"\1:", url),
+            connect_timeout=_CONNECT_SECONDS,
+            fallback_application_name="scrapersky migrate",
+            prepare_threshold=None,  # a PgBouncer in transaction mode keeps no prepared statements
+        )
+        session.add_notice_handler(_pass_on)
+        return session
+
+    # Under an older snapshot, whoever waited for another migration would not see what it did.
+    engine = create_engine(
+        "postgresql+psycopg://", creator=connect, poolclass=NullPool, isolation_level="READ COMMITTED"
+    )
+    with _explained(), engine.begin() as connection:
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        yield connection
+
+
+def _config(url: str | None = None) -> Config:
+    config = Config(str(share("alembic.ini")))
+    config.attributes["url"] = url
+    return config
+
+
+def _pass_on(notice: "Diagnostic") -> None:
+    level = logging.WARNING if notice.severity_nonlocalized == "WARNING" else logging.INFO
+    log.log(level, "%s", " ".join(filter(None, (notice.message_primary, notice.message_hint))))
+
+
+def _line(text: str, error: psycopg.Error) -> str:
+    position = error.diag.statement_position
+    return f", line {text.count(chr(10), 0, int(position) - 1) + 1}" if position else ""
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except (DBAPIError, psycopg.Error) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        if isinstance(cause, psycopg.OperationalError) and cause.sqlstate is None:
+            raise UserError(
+                f"The database does not answer: {str(cause).strip()}",
+                f"Is it running, and is {URL_VARIABLE} right? 'scrapersky db start' starts the private PostgreSQL.",
+            ) from error
+        if isinstance(cause, psycopg.errors.InsufficientPrivilege):
+            raise UserError(
+                f"This role may not migrate: {cause.diag.message_primary}.",
+                cause.diag.message_hint
+                or "Migrate as the role that installed the engine, as the owner of the database, or as a superuser.",
+            ) from error
+        raise
+    except CommandError as error:
+        if isinstance(error.__cause__, ResolutionError):
+            raise UserError(
+                f"{error}.",
+                f"This version knows the revisions up to {head()}: correct the revision, or, if a newer version has "
+                "migrated this database, install that one.",
+            ) from error
+        raise

@@ -1,0 +1,108 @@
+-- Reading and moving items: the few statements on business tables that several functions share.
+
+CREATE OR REPLACE FUNCTION scheduler._live(name text) RETURNS scheduler.workflow
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    w scheduler.workflow := scheduler._workflow(name);
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = w.relation) THEN
+        RAISE EXCEPTION 'the table of workflow % has been dropped', w.name
+            USING ERRCODE = 'undefined_table', HINT = format('SELECT scheduler.drop_workflow(%L);', w.name);
+    END IF;
+    RETURN w;
+END
+$$;
+COMMENT ON FUNCTION scheduler._live(text) IS 'Internal: a workflow whose table still exists.';
+
+CREATE OR REPLACE FUNCTION scheduler._running_word(w scheduler.workflow) RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT scheduler._word(w, coalesce(w.processing, w.queued)) $$;
+COMMENT ON FUNCTION scheduler._running_word(scheduler.workflow) IS 'Internal: what the status of a running item must still be; without a processing word it stays queued.';
+
+CREATE OR REPLACE FUNCTION scheduler._count_queued(w scheduler.workflow, most integer) RETURNS integer
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    n integer;
+BEGIN
+    EXECUTE format('SELECT count(*)::integer FROM (SELECT FROM %s WHERE %I = %s LIMIT $1) AS q', w.relation, w.status_column, scheduler._word(w, w.queued))
+        INTO n USING most;
+    RETURN n;
+END
+$$;
+COMMENT ON FUNCTION scheduler._count_queued(scheduler.workflow, integer) IS 'Internal: how many items are Queued, counted no further than most.';
+
+CREATE OR REPLACE FUNCTION scheduler._check_keys(w scheduler.workflow, ids text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    canonical text[];
+BEGIN
+    EXECUTE format('SELECT array_agg(DISTINCT k::%1$s::text) FROM unnest($1) AS k WHERE k IS NOT NULL', w.key_type) INTO canonical USING ids;
+    RETURN coalesce(canonical, '{}');
+EXCEPTION
+    WHEN data_exception THEN
+        RAISE EXCEPTION 'these are not keys of %: %', w.relation, SQLERRM
+            USING ERRCODE = 'invalid_parameter_value', HINT = format('Give values of %I, of type %s.', w.key_column, w.key_type);
+END
+$$;
+COMMENT ON FUNCTION scheduler._check_keys(scheduler.workflow, text[]) IS 'Internal: keys as the engine writes them, each once; an error if they are not of the key''s type.';
+
+CREATE OR REPLACE FUNCTION scheduler._put_back(w scheduler.workflow, keys text[], wait boolean DEFAULT true) RETURNS text[]
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+SET scheduler.engine = 'on'
+AS $$
+DECLARE
+    moved text[];
+BEGIN
+    IF w.processing IS NULL THEN
+        -- the row never left Queued
+        EXECUTE format('SELECT array_agg(t.%1$I::text) FROM %2$s AS t WHERE t.%1$I = ANY ($1::%3$s[]) AND t.%4$I = %5$s',
+                       w.key_column, w.relation, w.key_type, w.status_column, scheduler._word(w, w.queued))
+            INTO moved USING keys;
+    ELSE
+        EXECUTE format($sql$
+            WITH c AS MATERIALIZED (
+                SELECT t.%1$I AS key FROM %2$s AS t
+                WHERE t.%1$I = ANY ($1::%3$s[]) AND t.%4$I = %6$s
+                FOR NO KEY UPDATE %7$s
+            ), u AS (
+                UPDATE %2$s AS t SET %4$I = %5$s FROM c WHERE t.%1$I = c.key RETURNING t.%1$I::text AS key
+            )
+            SELECT array_agg(key) FROM u
+            $sql$, w.key_column, w.relation, w.key_type, w.status_column, scheduler._word(w, w.queued), scheduler._word(w, w.processing),
+            CASE WHEN wait THEN '' ELSE 'SKIP LOCKED' END)
+            INTO moved USING keys;
+    END IF;
+    RETURN coalesce(moved, '{}');
+END
+$$;
+COMMENT ON FUNCTION scheduler._put_back(scheduler.workflow, text[], boolean) IS 'Internal: running items back to Queued; returns those that still were running.';
+
+CREATE OR REPLACE FUNCTION scheduler._close_run(run bigint) RETURNS void
+LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+AS $$
+    UPDATE scheduler.run AS r SET finished_at = now() WHERE r.id = run AND r.finished_at IS NULL;
+    -- a slot beyond a limit that was lowered meanwhile goes with its run
+    DELETE FROM scheduler.slot AS s USING scheduler.workflow AS w
+    WHERE s.run = _close_run.run AND w.name = s.workflow AND s.n > coalesce(w.max_instances, 0);
+    UPDATE scheduler.slot AS s SET run = NULL WHERE s.run = _close_run.run;
+$$;
+COMMENT ON FUNCTION scheduler._close_run(bigint) IS 'Internal: ends a run and frees its slot.';
+
+CREATE OR REPLACE FUNCTION scheduler._backoff(w scheduler.workflow, attempts integer, retry_after interval) RETURNS interval
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    -- the server's own wish is kept, but not beyond a day; else doubled each time; jitter keeps a crowd from coming back at once
+    SELECT CASE WHEN retry_after IS NOT NULL THEN least(greatest(retry_after, '0'), interval '1 day') * (1 + random() / 10)
+                ELSE least(w.backoff * power(2, least(attempts - 1, 30)), w.backoff_max) * (0.5 + random()) END
+$$;
+COMMENT ON FUNCTION scheduler._backoff(scheduler.workflow, integer, interval) IS 'Internal: how long an item waits after its nth failed attempt.';
