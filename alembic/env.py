@@ -6,10 +6,10 @@ import logging
 from logging.config import fileConfig
 from typing import Any
 
-from sqlalchemy import MetaData
-
 from alembic import context
 from alembic.util import CommandError
+from sqlalchemy import MetaData
+
 from listener import schema
 from listener.errors import UserError
 
@@ -35,7 +35,7 @@ OURS = {table.name for table in target_metadata.tables.values()}
 
 
 def include_name(name: str | None, kind: str, _parents: Any) -> bool:
-    """Other applications' tables, and the schema scheduler, which sql/ describes, are none of autogenerate's business."""
+    """Not other applications' tables, nor the schema scheduler, which sql/ describes."""
     return {"schema": name is None, "table": name in OURS}.get(kind, True)
 
 
@@ -66,7 +66,7 @@ def run() -> None:
     context.run_migrations()
     if end == tuple(context.script.get_heads()):
         schema.apply(migration, *schema.repeatables())
-    elif end:
+    elif end and steps:
         log.warning(
             "The database is at revision %s, for which this version has no functions and views: it has none now. "
             "Run 'scrapersky migrate' of the version that has this revision, or migrate to head.",

@@ -10,18 +10,18 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TextIO, TypedDict
+from typing import TYPE_CHECKING, Final, TextIO, TypedDict, cast
 
 import psycopg
-from sqlalchemy import NullPool, create_engine
-from sqlalchemy.exc import DBAPIError
-
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.script.revision import ResolutionError
 from alembic.util import CommandError
+from sqlalchemy import NullPool, create_engine
+from sqlalchemy.exc import DBAPIError
+
 from listener.errors import UserError
 from listener.postgres.choose import URL_VARIABLE
 from listener.postgres.provide import existing
@@ -70,9 +70,7 @@ def current(url: str) -> str | None:
 
 def head() -> str:
     """The newest revision."""
-    found = ScriptDirectory.from_config(_config()).get_current_head()
-    assert found is not None
-    return found
+    return str(ScriptDirectory.from_config(_config()).get_current_head())
 
 
 def script(out: TextIO, revision: str = "head") -> None:
@@ -98,22 +96,20 @@ def repeatables() -> list[str]:
 
 def apply(migration: MigrationContext, *names: str) -> None:
     """Run whole files of sql/ in this migration, or print them if it is only printed."""
-    texts = [(name, share("sql", name).read_text("utf-8")) for name in names]
+    texts = {name: share("sql", name).read_text("utf-8") for name in names}
     if migration.as_sql:
-        for _, text in ((None, _PATH), *texts, (None, "SET LOCAL search_path TO DEFAULT;")):
-            migration.impl.static_output(text.rstrip())
+        migration.impl.static_output("\n\n".join((_PATH, *texts.values(), "SET LOCAL search_path TO DEFAULT;")))
         return
-    assert migration.connection is not None
-    session = migration.connection.connection.driver_connection
-    assert isinstance(session, psycopg.Connection)
+    connection = cast("Connection", migration.connection)
+    session = cast("psycopg.Connection", connection.connection.driver_connection)
     before = session.execute("SELECT current_setting('search_path')").fetchone()
     session.execute(_PATH)
-    for name, text in texts:
+    for name, text in texts.items():
         try:
             # Without parameters psycopg sends the text as it is: many statements, and % is only a character.
             session.execute(text.encode())
         except psycopg.Error as error:
-            error.add_note(f"in sql/{name}" + _line(text, error))
+            error.add_note(f"in sql/{name}{_line(text, error)}")
             raise
     session.execute("SELECT set_config('search_path', %s, true)", before)
 
@@ -126,12 +122,19 @@ def transaction(url: str) -> Iterator["Connection"]:
     """
 
     def connect() -> psycopg.Connection:
-        session = psycopg.connect(
-            re.sub(r"^(postgres(?:ql)?)\+\w+:", r"\1:", url),
-            connect_timeout=_CONNECT_SECONDS,
-            fallback_application_name="scrapersky migrate",
-            prepare_threshold=None,  # a PgBouncer in transaction mode keeps no prepared statements
-        )
+        try:
+            session = psycopg.connect(
+                re.sub(r"^(postgres(?:ql)?)\+\w+:", r"\1:", url),
+                connect_timeout=_CONNECT_SECONDS,
+                fallback_application_name="scrapersky migrate",
+                prepare_threshold=None,  # a PgBouncer in transaction mode keeps no prepared statements
+            )
+        except psycopg.ProgrammingError:
+            # without libpq's words, which may repeat the password
+            raise UserError(
+                "The database URL is not one that PostgreSQL understands.",
+                "Write it as postgresql://user:password@host:5432/database, special characters as in %40 for @.",
+            ) from None
         session.add_notice_handler(_pass_on)
         return session
 

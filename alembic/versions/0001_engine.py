@@ -5,6 +5,7 @@ alembic/README.md.
 """
 
 from alembic import op
+
 from listener.schema import apply
 
 revision = "0001"

@@ -1,0 +1,181 @@
+"""How rows become the items `work` is given: a mapped class, a dataclass, a pydantic model or a dict."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from psycopg import sql
+
+from listener.database import Transaction
+from listener.engine import Terms
+from listener.errors import UserError
+from listener.faults import describe, driver_error
+
+
+class Unloadable(Exception):
+    """One row that does not fit its type; the others are not held up by it."""
+
+
+Loaded = dict[str, Any]
+"""Items by key; a row that does not fit is an `Unloadable` in its place, one that is gone is absent."""
+
+
+class Loader(Protocol):
+    needs_session: bool
+
+    async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded: ...
+
+
+def loader_for(item: type[Any]) -> Loader:
+    """The loader for a workflow's item type; refuses types it cannot build from a row."""
+    if issubclass(item, dict):
+        return RowLoader(None, lambda names: lambda values: item(zip(names, values, strict=True)))
+    if dataclasses.is_dataclass(item) and not _mapper(item):
+        return RowLoader(_dataclass_columns(item), lambda names: _keyword_builder(item, names))
+    if hasattr(item, "model_validate"):
+        return RowLoader(_pydantic_columns(item), lambda names: _pydantic_builder(item, names))
+    if _mapper(item):
+        return MappedLoader(item)
+    raise UserError(
+        f"{item.__name__} cannot be built from a row.",
+        "Use a SQLAlchemy mapped class, a dataclass, a pydantic model, or dict.",
+    )
+
+
+class RowLoader:
+    """Plain rows, and only the columns the type asks for."""
+
+    needs_session = False
+
+    def __init__(
+        self,
+        columns: dict[str, bool] | None,
+        build: Callable[[list[str]], Callable[[Sequence[Any]], Any]],
+    ) -> None:
+        self._wanted = columns
+        """Column → whether it must be there; None for all the table has."""
+        self._build = build
+        self._plans: dict[str, list[str]] = {}
+
+    async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
+        try:
+            names = await self._columns(transaction, terms.relation)
+            cursor = await transaction.connection.execute(_select(terms, names), (list(keys),))
+            rows = await cursor.fetchall()
+        except Exception:
+            self._plans.clear()  # the table may have changed under us
+            raise
+        build = self._build(names)
+        return {row[0]: _attempt(build, row[1:]) for row in rows}
+
+    async def _columns(self, transaction: Transaction, relation: str) -> list[str]:
+        if relation not in self._plans:
+            cursor = await transaction.connection.execute(
+                "SELECT attname FROM pg_catalog.pg_attribute"
+                " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+                (relation,),
+            )
+            self._plans[relation] = self._choose([row[0] for row in await cursor.fetchall()], relation)
+        return self._plans[relation]
+
+    def _choose(self, present: list[str], relation: str) -> list[str]:
+        if self._wanted is None:
+            return present
+        missing = [name for name, required in self._wanted.items() if required and name not in present]
+        if missing:
+            raise UserError(
+                f"Table {relation} has no column {', '.join(missing)}, which the item's type needs.",
+                f"Its columns: {', '.join(present)}.",
+            )
+        return [name for name in self._wanted if name in present]
+
+
+class MappedLoader:
+    """Instances of a SQLAlchemy class, detached: `work` has no database to go back to, so load eagerly what it needs."""
+
+    needs_session = True
+
+    def __init__(self, item: type[Any]) -> None:
+        self._item = item
+
+    async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
+        try:
+            return await self._select(transaction, terms, keys)
+        except Exception as error:
+            if driver_error(error) is not None:
+                raise
+            # a value no Python enum or type has: find the row it is in
+            loaded: Loaded = {}
+            for key in keys:
+                try:
+                    loaded |= await self._select(transaction, terms, [key])
+                except Exception as single:
+                    if driver_error(single) is not None:
+                        raise
+                    loaded[key] = Unloadable(describe(single))
+            return loaded
+
+    async def _select(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
+        from sqlalchemy import Text, bindparam, inspect, literal_column, select, text
+        from sqlalchemy.dialects.postgresql import ARRAY
+
+        session = transaction.session
+        table = inspect(self._item).local_table
+        preparer = session.get_bind().dialect.identifier_preparer
+        key = f"{preparer.format_table(table)}.{preparer.quote_identifier(terms.key_column)}"
+        condition = text(f"{key} = ANY (CAST(:scheduler_keys AS text[])::{terms.key_type}[])").bindparams(
+            bindparam("scheduler_keys", list(keys), type_=ARRAY(Text))
+        )
+        answer = await session.execute(select(self._item, literal_column(f"{key}::text")).where(condition))
+        loaded = {row[1]: row[0] for row in answer.unique()}
+        session.expunge_all()
+        return loaded
+
+
+def _select(terms: Terms, names: Iterable[str]) -> sql.Composed:
+    return sql.SQL("SELECT {key}::text{columns} FROM {table} WHERE {key} = ANY (%s::text[]::{type}[])").format(
+        key=sql.Identifier(terms.key_column),
+        columns=sql.SQL("").join(sql.SQL(", ") + sql.Identifier(name) for name in names),
+        # both were printed by the server from regclass and regtype, quoted as they must be
+        table=sql.SQL(terms.relation),
+        type=sql.SQL(terms.key_type),
+    )
+
+
+def _attempt(build: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> Any:
+    try:
+        return build(values)
+    except Exception as error:  # noqa: BLE001 - the type's own validation may raise anything
+        return Unloadable(describe(error))
+
+
+def _dataclass_columns(item: type[Any]) -> dict[str, bool]:
+    missing = dataclasses.MISSING
+    return {
+        field.name: field.default is missing and field.default_factory is missing
+        for field in dataclasses.fields(item)
+        if field.init
+    }
+
+
+def _keyword_builder(item: type[Any], names: list[str]) -> Callable[[Sequence[Any]], Any]:
+    fields = [field for field in dataclasses.fields(item) if field.init]
+    if [field.name for field in fields] == names and not any(field.kw_only for field in fields):
+        return lambda values: item(*values)
+    return lambda values: item(**dict(zip(names, values, strict=True)))
+
+
+def _pydantic_columns(item: Any) -> dict[str, bool]:
+    return {
+        (field.validation_alias if isinstance(field.validation_alias, str) else name): field.is_required()
+        for name, field in item.model_fields.items()
+    }
+
+
+def _pydantic_builder(item: Any, names: list[str]) -> Callable[[Sequence[Any]], Any]:
+    return lambda values: item.model_validate(dict(zip(names, values, strict=True)))
+
+
+def _mapper(item: type[Any]) -> bool:
+    """Asked without importing SQLAlchemy for those who do not use it."""
+    return hasattr(item, "__mapper__")

@@ -1,0 +1,90 @@
+"""Counters of this process, collected in one place. `snapshot()` is what a health check, a page or a heartbeat shows."""
+
+import math
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from listener.engine import BUCKETS
+
+
+def bucket(milliseconds: float) -> int:
+    """The same as scheduler.duration_bucket(), counted from 0."""
+    return 0 if milliseconds < 1 else min(BUCKETS - 1, 1 + math.floor(2 * math.log2(milliseconds)))
+
+
+@dataclass(slots=True)
+class LaneMetrics:
+    """One workflow in this process."""
+
+    claims: dict[str, int] = field(default_factory=dict)
+    """Claims that found work, by what led to them: bell, poll, more, again or start."""
+    claimed: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    rejected: int = 0
+    released: int = 0
+    dead: int = 0
+    refused: int = 0
+    """Results the database did not take: the lease was gone, or a person had changed the row."""
+    lost_runs: int = 0
+    timeouts: int = 0
+    commits: int = 0
+    waiting: int = 0
+    """Claimed, not yet begun."""
+    working: int = 0
+    unsaved: int = 0
+    """Finished, not yet committed."""
+    open_runs: int = 0
+    last_claim: float | None = None
+    """When it last asked for work, whether or not there was any (Unix time)."""
+    problem: str | None = None
+    """What keeps this lane from working, in words."""
+    durations: list[int] = field(default_factory=lambda: [0] * BUCKETS)
+
+    def found(self, why: str, items: int) -> None:
+        self.claims[why] = self.claims.get(why, 0) + 1
+        self.claimed += items
+
+
+@dataclass(slots=True)
+class Metrics:
+    """The whole process."""
+
+    started: float = field(default_factory=time.time)
+    listening: bool = False
+    """Whether the doorbell can ring."""
+    notifications: int = 0
+    last_notification: float | None = None
+    reconnects: int = 0
+    """How often the LISTEN connection had to be made anew."""
+    heartbeats: int = 0
+    last_heartbeat: float | None = None
+    heartbeat_failures: int = 0
+    ticks: int = 0
+    dispatched: int = 0
+    """Dispatches this listener made in place of pg_cron."""
+    loop_turned: float = field(default_factory=time.monotonic)
+    """When the event loop last turned (monotonic)."""
+    draining: bool = False
+    lanes: dict[str, LaneMetrics] = field(default_factory=dict)
+
+    def lane(self, workflow: str) -> LaneMetrics:
+        return self.lanes.setdefault(workflow, LaneMetrics())
+
+    def snapshot(self) -> dict[str, Any]:
+        """Plain values, safe to keep: nothing in it changes afterwards."""
+        shown = asdict(self)
+        shown["loop_lag_seconds"] = round(time.monotonic() - shown.pop("loop_turned"), 3)
+        return shown
+
+    def brief(self) -> dict[str, Any]:
+        """What the database keeps about this listener with each heartbeat."""
+        problems = {name: lane.problem for name, lane in self.lanes.items() if lane.problem}
+        return {
+            "listening": self.listening,
+            "draining": self.draining,
+            "working": sum(lane.working for lane in self.lanes.values()),
+            "waiting": sum(lane.waiting for lane in self.lanes.values()),
+            **({"problems": problems} if problems else {}),
+        }

@@ -1,0 +1,287 @@
+-- Claim: Queued items become a run. One short transaction; a claim never waits for another one's rows.
+
+CREATE OR REPLACE FUNCTION scheduler._take_over(workflow text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    r record;
+    note record;
+    busy boolean := false;
+BEGIN
+    -- rare: someone changed the status of a running item, so the runs that had it give it up
+    FOR note IN SELECT t.ctid AS tid, t.key, t.upto FROM scheduler.takeover AS t WHERE t.workflow = _take_over.workflow FOR UPDATE SKIP LOCKED LOOP
+        busy := false;
+        FOR r IN SELECT x.id FROM scheduler.run AS x
+                 WHERE x.workflow = _take_over.workflow AND x.finished_at IS NULL AND x.id <= note.upto AND note.key = ANY (x.keys)
+        LOOP
+            -- not waiting for a run that is being finished keeps claims and completions from blocking each other
+            PERFORM FROM scheduler.run AS x WHERE x.id = r.id FOR NO KEY UPDATE SKIP LOCKED;
+            IF FOUND THEN
+                UPDATE scheduler.run AS x SET keys = array_remove(x.keys, note.key), revoked = x.revoked || note.key, discarded = x.discarded + 1
+                WHERE x.id = r.id AND note.key = ANY (x.keys);
+                IF (SELECT cardinality(x.keys) = 0 FROM scheduler.run AS x WHERE x.id = r.id) THEN
+                    PERFORM scheduler._close_run(r.id);
+                END IF;
+            ELSE
+                busy := true;
+            END IF;
+        END LOOP;
+        IF NOT busy THEN
+            DELETE FROM scheduler.takeover AS t WHERE t.ctid = note.tid;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION scheduler._take_over(text) IS 'Internal: runs give up the items whose status someone changed meanwhile.';
+
+CREATE OR REPLACE FUNCTION scheduler._pick(w scheduler.workflow, most integer, only_keys text[], not_suspects boolean) RETURNS text[]
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+SET scheduler.engine = 'on'
+AS $$
+DECLARE
+    condition text := format('t.%I = %s', w.status_column, scheduler._word(w, w.queued));
+    picked text[];
+    taken text[];
+BEGIN
+    IF only_keys IS NOT NULL THEN
+        condition := condition || format(' AND t.%I = ANY ($2::%s[])', w.key_column, w.key_type);
+    ELSIF not_suspects THEN
+        condition := condition || format(' AND NOT EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = %L AND a.key = t.%I::text AND a.state = ''active'' AND a.rescues > 0)', w.name, w.key_column);
+    END IF;
+    IF w.processing IS NULL THEN
+        -- the caller holds the turn; what runs already is left out, and the rows themselves are not touched
+        SELECT array_agg(k) INTO taken FROM scheduler.run AS r, unnest(r.keys) AS k WHERE r.workflow = w.name AND r.finished_at IS NULL;
+        EXECUTE format('SELECT array_agg(q.key) FROM (SELECT t.%1$I::text AS key FROM %2$s AS t WHERE %3$s AND t.%1$I <> ALL ($3::%4$s[]) ORDER BY %5$s LIMIT $1) AS q',
+                       w.key_column, w.relation, condition, w.key_type, scheduler._order_sql(w))
+            INTO picked USING most, only_keys, coalesce(taken, '{}');
+    ELSE
+        -- MATERIALIZED: without it the planner may lock and claim more rows than the limit.
+        -- Joined by ctid, which costs least; a partitioned table may hold the same ctid twice, so there by key.
+        EXECUTE format($sql$
+            WITH c AS MATERIALIZED (
+                SELECT t.ctid AS tid, t.%1$I AS key FROM %2$s AS t WHERE %3$s ORDER BY %4$s LIMIT $1
+                FOR NO KEY UPDATE SKIP LOCKED
+            ), u AS (
+                UPDATE %2$s AS t SET %5$I = %6$s FROM c WHERE %7$s RETURNING t.%1$I::text AS key
+            )
+            SELECT array_agg(key) FROM u
+            $sql$, w.key_column, w.relation, condition, scheduler._order_sql(w), w.status_column, scheduler._word(w, w.processing),
+            CASE WHEN (SELECT relkind FROM pg_catalog.pg_class WHERE oid = w.relation) = 'p' THEN format('t.%I = c.key', w.key_column) ELSE 't.ctid = c.tid' END)
+            INTO picked USING most, only_keys;
+    END IF;
+    RETURN picked;
+END
+$$;
+COMMENT ON FUNCTION scheduler._pick(scheduler.workflow, integer, text[], boolean) IS 'Internal: marks the first Queued items as running and returns their keys.';
+
+CREATE OR REPLACE FUNCTION scheduler._pick_suspects(w scheduler.workflow, most integer) RETURNS text[]
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    level record;
+    picked text[];
+    bite integer;
+BEGIN
+    -- An item that kills its listener takes its whole run with it. So items that were rescued run in ever smaller
+    -- groups, alone before their attempts are used up: the innocent get through and the killer is found.
+    FOR level IN
+        SELECT a.rescues, a.attempts >= w.max_attempts - 1 AS last_chance, array_agg(a.key) AS keys
+        FROM scheduler.attempt AS a
+        WHERE a.workflow = w.name AND a.state = 'active' AND a.rescues > 0
+        GROUP BY 1, 2 ORDER BY 1 DESC, 2 DESC
+    LOOP
+        bite := CASE WHEN level.last_chance THEN 1 ELSE greatest(1, (most / power(10, least(level.rescues, 9)))::integer) END;
+        picked := scheduler._pick(w, bite, level.keys, false);
+        IF picked IS NOT NULL THEN
+            RETURN picked;
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION scheduler._pick_suspects(scheduler.workflow, integer) IS 'Internal: a small group of items whose listener vanished before, if any are Queued.';
+
+CREATE OR REPLACE FUNCTION scheduler._count_attempts(w scheduler.workflow, keys text[]) RETURNS integer[]
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = w.name) THEN
+        RETURN array_fill(1, ARRAY[cardinality(keys)]);
+    END IF;
+    -- dead or cancelled, and yet Queued: a person asked for it again, so it starts anew
+    UPDATE scheduler.attempt AS a SET
+        state = 'active', retry_at = NULL, reason = NULL,
+        attempts = CASE WHEN a.state IN ('dead', 'cancelled') THEN 0 ELSE a.attempts END,
+        rescues = CASE WHEN a.state IN ('dead', 'cancelled') THEN 0 ELSE a.rescues END
+    WHERE a.workflow = w.name AND a.key = ANY (keys) AND a.state <> 'active';
+    RETURN (SELECT array_agg(coalesce(a.attempts, 0) + 1 ORDER BY k.n)
+            FROM unnest(keys) WITH ORDINALITY AS k (key, n)
+            LEFT JOIN scheduler.attempt AS a ON a.workflow = w.name AND a.key = k.key);
+END
+$$;
+COMMENT ON FUNCTION scheduler._count_attempts(scheduler.workflow, text[]) IS 'Internal: which attempt this is for each key, and the ledger told that they run.';
+
+CREATE OR REPLACE FUNCTION scheduler._may_probe(w scheduler.workflow, OUT until timestamptz, OUT allowed boolean)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    s scheduler.state;
+BEGIN
+    -- locked: of all listeners only one gets to probe
+    SELECT * INTO s FROM scheduler.state AS x WHERE x.workflow = w.name FOR NO KEY UPDATE;
+    IF s.breaker_state = 'open' AND s.breaker_until > now() THEN
+        until := s.breaker_until;
+        allowed := false;
+    ELSIF s.breaker_state = 'closed' THEN
+        allowed := NULL;
+    ELSE
+        -- a probe that was released, cancelled or rescued gave no verdict, so there may be another
+        SELECT min(r.lease_until) INTO until FROM scheduler.run AS r WHERE r.workflow = w.name AND r.finished_at IS NULL AND r.probe;
+        allowed := until IS NULL;
+        IF allowed THEN
+            UPDATE scheduler.state AS x SET breaker_state = 'probing' WHERE x.workflow = w.name;
+        END IF;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION scheduler._may_probe(scheduler.workflow) IS 'Internal: with a tripped breaker, whether this claim may try one item (NULL: the breaker has closed meanwhile), and if not, until when to wait.';
+
+CREATE OR REPLACE FUNCTION scheduler._allowance(w scheduler.workflow, wanted integer, OUT allowed integer, OUT moment timestamptz, OUT again_at timestamptz)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    used bigint;
+BEGIN
+    -- one claim at a time may look at the clock and spend, so the limit holds in every window, over all listeners
+    PERFORM FROM scheduler.state AS x WHERE x.workflow = w.name FOR NO KEY UPDATE;
+    moment := clock_timestamp();
+    SELECT coalesce(sum(r.claimed), 0) INTO used
+    FROM scheduler.run AS r WHERE r.workflow = w.name AND r.started_at > _allowance.moment - w.rate_period;
+    allowed := least(wanted, w.rate_limit - used);
+    IF allowed <= 0 THEN
+        SELECT min(r.started_at) + w.rate_period INTO again_at
+        FROM scheduler.run AS r WHERE r.workflow = w.name AND r.claimed > 0 AND r.started_at > _allowance.moment - w.rate_period;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION scheduler._allowance(scheduler.workflow, integer) IS 'Internal: how many items the rate limit allows now, and if none, when the next one.';
+
+CREATE OR REPLACE FUNCTION scheduler.claim(workflow text, listener uuid DEFAULT NULL, items integer DEFAULT NULL)
+RETURNS TABLE (run bigint, keys text[], attempts integer[], lease_until timestamptz, deadline timestamptz, reason text, again_at timestamptz)
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    w scheduler.workflow;
+    s scheduler.state;
+    wanted integer;
+    moment timestamptz := now();
+    place integer;
+    is_probe boolean := false;
+    verdict record;
+BEGIN
+    PERFORM scheduler._require_read_committed();
+    w := scheduler._live(claim.workflow);
+    IF items < 1 THEN
+        RAISE EXCEPTION 'cannot claim % items', items USING ERRCODE = 'invalid_parameter_value', HINT = 'Give a number above 0, or nothing for the batch size.';
+    END IF;
+    wanted := least(items, w.batch_size);
+
+    IF EXISTS (SELECT FROM scheduler.takeover AS t WHERE t.workflow = w.name) THEN
+        PERFORM scheduler._take_over(w.name);
+    END IF;
+    IF EXISTS (SELECT FROM scheduler.run AS r WHERE r.workflow = w.name AND r.finished_at IS NULL AND r.lease_until < now()) THEN
+        PERFORM scheduler._rescue(w);
+    END IF;
+
+    SELECT * INTO s FROM scheduler.state AS x WHERE x.workflow = w.name;
+    CASE
+        WHEN w.paused_at IS NOT NULL OR EXISTS (SELECT FROM scheduler.control AS c WHERE c.paused_at IS NOT NULL) THEN
+            reason := 'paused';
+        WHEN s.hold_until > now() THEN
+            reason := 'held';
+            again_at := s.hold_until;
+        WHEN s.breaker_state <> 'closed' THEN
+            verdict := scheduler._may_probe(w);
+            IF verdict.allowed THEN
+                is_probe := true;
+                wanted := 1;
+            ELSIF NOT verdict.allowed THEN
+                reason := 'breaker';
+                again_at := verdict.until;
+            END IF;
+        ELSE
+            NULL;
+    END CASE;
+
+    IF reason IS NULL AND EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = w.name AND a.state = 'waiting' AND a.retry_at <= now()) THEN
+        PERFORM scheduler._requeue_due(w, w.batch_size);
+    END IF;
+
+    IF reason IS NULL AND w.max_instances IS NOT NULL THEN
+        -- a free slot is the right to run; one that another claim holds at this moment is passed over
+        IF NOT EXISTS (SELECT FROM scheduler.slot AS x WHERE x.workflow = w.name AND x.n > w.max_instances AND x.run IS NOT NULL) THEN
+            SELECT x.n INTO place FROM scheduler.slot AS x
+            WHERE x.workflow = w.name AND x.n <= w.max_instances AND x.run IS NULL
+            ORDER BY x.n LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+        END IF;
+        IF place IS NULL THEN
+            reason := 'max_instances';
+            -- the other claim may find nothing and give its slot back at once
+            IF EXISTS (SELECT FROM scheduler.slot AS x WHERE x.workflow = w.name AND x.n <= w.max_instances AND x.run IS NULL) THEN
+                again_at := clock_timestamp() + interval '50 milliseconds';
+            END IF;
+        END IF;
+    END IF;
+
+    IF reason IS NULL AND w.rate_limit IS NOT NULL THEN
+        verdict := scheduler._allowance(w, wanted);
+        wanted := verdict.allowed;
+        moment := verdict.moment;
+        IF wanted <= 0 THEN
+            reason := 'rate_limit';
+            again_at := verdict.again_at;
+        END IF;
+    ELSIF reason IS NULL AND w.processing IS NULL THEN
+        PERFORM FROM scheduler.state AS x WHERE x.workflow = w.name FOR NO KEY UPDATE;
+    END IF;
+
+    IF reason IS NULL THEN
+        IF EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = w.name AND a.state = 'active' AND a.rescues > 0) THEN
+            keys := coalesce(scheduler._pick_suspects(w, wanted), scheduler._pick(w, wanted, NULL, true));
+        ELSE
+            keys := scheduler._pick(w, wanted, NULL, false);
+        END IF;
+        IF keys IS NULL THEN
+            reason := 'empty';
+            SELECT min(a.retry_at) INTO again_at FROM scheduler.attempt AS a WHERE a.workflow = w.name AND a.state = 'waiting';
+        END IF;
+    END IF;
+    IF reason IS NOT NULL THEN
+        keys := '{}';
+        attempts := '{}';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    attempts := scheduler._count_attempts(w, keys);
+    lease_until := moment + w.lease;
+    -- every item its full time, one after the other as many times as concurrency makes it necessary
+    deadline := moment + w.timeout * ceil(cardinality(keys)::numeric / w.concurrency)::double precision + w.lease;
+    INSERT INTO scheduler.run (workflow, listener, slot, probe, keys, claimed, started_at, lease_until, deadline)
+    VALUES (w.name, claim.listener, place, is_probe, claim.keys, cardinality(claim.keys), moment, claim.lease_until, claim.deadline)
+    RETURNING id INTO run;
+    IF place IS NOT NULL THEN
+        UPDATE scheduler.slot AS x SET run = claim.run WHERE x.workflow = w.name AND x.n = place;
+    END IF;
+    RETURN NEXT;
+END
+$$;
+COMMENT ON FUNCTION scheduler.claim(text, uuid, integer) IS
+'Takes up to batch_size Queued items as one run with a lease. Always one row: run and keys, or the reason there are none and when asking again is worth it.';
