@@ -11,6 +11,7 @@ from pathlib import Path
 from listener.errors import UserError
 
 CANDIDATES = ("postgres", "nobody")
+_KEPT = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ICU_DATA", "TZDIR")
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,13 @@ class Account:
         """The account a cluster was created with; it may differ from what `unprivileged` would pick today."""
         return cls.with_id(path.stat().st_uid)
 
-    def run(self, command: Sequence[str | Path], *, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Run a program as this account, away from the caller's directory and PostgreSQL environment."""
+    def run(
+        self, command: Sequence[str | Path], *, stdin: str = "", hold: Sequence[int] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program as this account, away from the caller's directory and environment.
+
+        It inherits the file descriptors in `hold`: locks that must last as long as it runs.
+        """
         steps_down = os.geteuid() == 0
         try:
             return subprocess.run(
@@ -64,6 +70,7 @@ class Account:
                 # The caller's directory may be closed to this account; pg_ctl insists on reading it.
                 cwd="/",
                 env=_environment(),
+                pass_fds=hold,
                 user=self.uid if steps_down else None,
                 group=self.gid if steps_down else None,
                 extra_groups=[] if steps_down else None,
@@ -80,6 +87,11 @@ class Account:
         """Whether this account reaches and may write the directory; asked of the kernel, so ACLs count."""
         script = 'cd "$1" 2>/dev/null && [ -w . ]'
         return self.run(["/bin/sh", "-c", script, "sh", directory]).returncode == 0
+
+    def ask(self, program: Path, question: str) -> str:
+        """As `server.ask`, but as this account: what its own files name is not run by root."""
+        result = self.run([program, question])
+        return result.stdout.strip() if result.returncode == 0 else ""
 
     def can_run(self, program: Path) -> bool:
         return self.run([program, "--version"]).returncode == 0
@@ -102,6 +114,9 @@ class Account:
 
 
 def _environment() -> dict[str, str]:
-    """No PGHOST, PGDATA or PGOPTIONS of the caller; English messages, because we read them."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+    """No PGHOST or PGDATA of the caller, nor their secrets: the server outlives the shell that started it.
+
+    English messages, because we read them.
+    """
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT}
     return kept | {"LC_ALL": "C", "HOME": "/"}

@@ -15,7 +15,8 @@ from listener.postgres.trouble import last_line
 
 # Debian starts a "main" cluster with a new server package; we neither need nor want to own one.
 _NO_MAIN_CLUSTER = Path("/etc/postgresql-common/createcluster.d/scrapersky.conf")
-_APT = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "-q", "-o", "DPkg::Lock::Timeout=300"]
+_ENGLISH = ["env", "LC_ALL=C"]
+_APT = [*_ENGLISH, "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "-q", "-o", "DPkg::Lock::Timeout=300"]
 
 
 def is_debian() -> bool:
@@ -66,7 +67,7 @@ class Apt:
         return False
 
     def offers(self, package: str) -> bool:
-        asked = subprocess.run(["apt-cache", "policy", package], capture_output=True, text=True, check=False)
+        asked = subprocess.run([*_ENGLISH, "apt-cache", "policy", package], capture_output=True, text=True, check=False)
         return "Candidate:" in asked.stdout and "Candidate: (none)" not in asked.stdout
 
     def install(self, package: str) -> None:
@@ -105,7 +106,11 @@ class Apt:
             self._as_root("rm", "-f", str(_NO_MAIN_CLUSTER))
 
     def _as_root(self, *command: str) -> None:
-        subprocess.run([*self._prefix, *command], stdin=subprocess.DEVNULL, check=True)
+        result = subprocess.run(
+            [*self._prefix, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if result.returncode != 0:
+            raise UserError(f"{' '.join(command)} failed: {last_line(result.stderr)}")
 
 
 def install(prefix: Sequence[str], say: Say) -> list[Server]:

@@ -5,8 +5,10 @@ import socket
 from listener.errors import UserError
 
 ADDRESS = "127.0.0.1"
-FIRST = 54320
-LAST = 60999
+# Below the ports that systems hand to outgoing connections (Linux from 32768, macOS from 49152): a client that knocks
+# while the server restarts could otherwise be given the server's own port, and keep it.
+FIRST = 25432
+LAST = 32767
 
 
 def is_free(port: int) -> bool:

@@ -4,13 +4,16 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 MINIMUM_MAJOR = 14
 SEARCH_VARIABLE = "SCRAPERSKY_PG_BIN"
 NEEDED = ("postgres", "initdb", "pg_ctl", "psql")
+
+Ask = Callable[[Path, str], str]
+"""Runs a program with one option and returns what it prints; empty if it fails."""
 
 _PATTERNS = (
     "/usr/lib/postgresql/*/bin",  # Debian, Ubuntu
@@ -56,7 +59,7 @@ def search_path() -> list[Path]:
     found = [path for pattern in _PATTERNS for path in sorted(Path("/").glob(pattern.lstrip("/")))]
     found += [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
     pg_config = shutil.which("pg_config")
-    if pg_config and (bindir := _ask(Path(pg_config), "--bindir")):
+    if pg_config and (bindir := ask(Path(pg_config), "--bindir")):
         found.append(Path(bindir))
     return found
 
@@ -77,13 +80,22 @@ def best(servers: Sequence[Server]) -> Server | None:
     return next((server for server in servers if server.cron), servers[0] if servers else None)
 
 
-def inspect(bindir: Path, *, from_wheel: bool = False) -> Server | None:
+def ask(program: Path, question: str) -> str:
+    try:
+        result = subprocess.run([program, question], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return result.stdout.strip() if result.returncode == 0 else ""
+
+
+def inspect(bindir: Path, *, from_wheel: bool = False, ask: Ask = ask) -> Server | None:
+    """The server in this directory, if it is a whole one that runs."""
     if not all(os.access(bindir / name, os.X_OK) for name in NEEDED):
         return None
-    version = re.search(r"\(PostgreSQL\) (\d+\S*)", _ask(bindir / "postgres", "--version"))
+    version = re.search(r"\(PostgreSQL\) (\d+\S*)", ask(bindir / "postgres", "--version"))
     if version is None:
         return None
-    extensions, libraries = _folders(bindir, major_of(version[1]))
+    extensions, libraries = _folders(bindir, major_of(version[1]), ask)
     return Server(
         bindir=bindir,
         version=version[1],
@@ -93,11 +105,11 @@ def inspect(bindir: Path, *, from_wheel: bool = False) -> Server | None:
     )
 
 
-def _folders(bindir: Path, major: int) -> tuple[list[Path], list[Path]]:
+def _folders(bindir: Path, major: int, ask: Ask) -> tuple[list[Path], list[Path]]:
     """Where this server looks for extension scripts and for their libraries."""
     pg_config = bindir / "pg_config"
     if os.access(pg_config, os.X_OK):
-        shared, libraries = _ask(pg_config, "--sharedir"), _ask(pg_config, "--pkglibdir")
+        shared, libraries = ask(pg_config, "--sharedir"), ask(pg_config, "--pkglibdir")
         if shared and libraries:
             return [Path(shared) / "extension"], [Path(libraries)]
     # Some distributions ship pg_config only with the headers.
@@ -114,14 +126,6 @@ def _extension(name: str, extensions: Sequence[Path], libraries: Sequence[Path])
             version = re.search(r"^default_version\s*=\s*'([^']+)'", control.read_text(), re.MULTILINE)
             return version[1] if version else "unknown"
     return None
-
-
-def _ask(program: Path, question: str) -> str:
-    try:
-        result = subprocess.run([program, question], capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return result.stdout.strip() if result.returncode == 0 else ""
 
 
 def _numbers(version: str) -> tuple[int, ...]:
