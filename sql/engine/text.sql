@@ -18,6 +18,18 @@ AS $$
 $$;
 COMMENT ON FUNCTION scheduler.redact(text) IS 'Error text fit to be stored: secrets replaced by ***, at most 1024 characters.';
 
+CREATE OR REPLACE FUNCTION scheduler._shape(message text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT left(regexp_replace(regexp_replace(regexp_replace(regexp_replace(message,
+        'https?://[^\s"''<>]+', '<url>', 'g'),
+        '[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}', '<uuid>', 'g'),
+        '''[^'']{1,200}''|"[^"]{1,200}"', '<text>', 'g'),
+        '\d+', '#', 'g'), 200)
+$$;
+COMMENT ON FUNCTION scheduler._shape(text) IS 'Internal: an error text without its numbers, ids and quoted words, to group by.';
+
 CREATE OR REPLACE FUNCTION scheduler.duration_bucket(milliseconds double precision) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
