@@ -171,7 +171,7 @@ def _explained() -> Iterator[None]:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, psycopg.OperationalError) and cause.sqlstate is None:
             raise UserError(
-                f"The database does not answer: {str(cause).strip()}",
+                f"The database does not answer: {' '.join(str(cause).split())}",
                 f"Is it running, and is {URL_VARIABLE} right? 'scrapersky db start' starts the private PostgreSQL.",
             ) from error
         if isinstance(cause, psycopg.errors.InsufficientPrivilege):

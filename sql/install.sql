@@ -41,6 +41,16 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0001');
 \ir engine/doorbell.sql
 \ir engine/adopt.sql
 \ir engine/cron_jobs.sql
+\ir engine/items.sql
 \ir engine/workflow.sql
+\ir engine/rescue.sql
+\ir engine/dispatch.sql
+\ir engine/claim.sql
+\ir engine/finish.sql
+\ir engine/operate.sql
+\ir engine/maintain.sql
+\ir monitoring/depth.sql
+\ir monitoring/views.sql
+\ir grants.sql
 
 COMMIT;

@@ -34,9 +34,12 @@ BEGIN
         END IF;
     END LOOP;
 
-    -- an admin may do what a monitor may
+    -- an admin may do what a monitor may; a listener shows its metrics
     IF NOT pg_catalog.pg_has_role('scheduler_admin', 'scheduler_monitor', 'member') THEN
         GRANT scheduler_monitor TO scheduler_admin;
+    END IF;
+    IF NOT pg_catalog.pg_has_role('scheduler_listener', 'scheduler_monitor', 'member') THEN
+        GRANT scheduler_monitor TO scheduler_listener;
     END IF;
 
     -- the installing role must be able to hand objects over to their owners
@@ -46,7 +49,17 @@ BEGIN
 END
 $$;
 
--- A listener never waits long for a lock and never leaves a transaction open: a stuck one must not stop the others.
+-- The engine asks where pg_cron is and whether its launcher lives. Without these rights it works, and knows less.
+DO $$
+BEGIN
+    GRANT pg_read_all_settings, pg_read_all_stats TO scheduler_owner;
+EXCEPTION
+    WHEN insufficient_privilege THEN
+        RAISE NOTICE 'scheduler_owner may not read all settings and statistics: %', SQLERRM;
+END
+$$;
+
+-- A job of pg_cron never waits long for a lock and never runs long: with pg_cron 1.4 one long job delays all the others.
 DO $$
 BEGIN
     ALTER ROLE scheduler_cron SET statement_timeout = '30s';

@@ -193,7 +193,7 @@ CREATE OR REPLACE FUNCTION scheduler._order_sql(w scheduler.workflow) RETURNS te
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT concat_ws(', ', format('%I DESC NULLS LAST', w.priority_column),
+    SELECT concat_ws(', ', quote_ident(w.priority_column) || ' DESC NULLS LAST',
                      CASE WHEN w.age_column IS NULL AND w.priority_column IS NULL THEN quote_ident(w.key_column) ELSE quote_ident(w.age_column) END)
 $$;
 COMMENT ON FUNCTION scheduler._order_sql(scheduler.workflow) IS 'Internal: the order of the queue, as in its index: priority, then age.';

@@ -2,11 +2,11 @@
 -- never a command, so nobody can make pg_cron run something else with them. Where pg_cron is missing they do nothing.
 
 CREATE OR REPLACE FUNCTION scheduler.cron_home() RETURNS text
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT CASE WHEN EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_cron') THEN 'here'
-                WHEN nullif(current_setting('cron.database_name', true), '') IS NOT NULL THEN 'elsewhere'
+    SELECT CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'pg_cron') THEN 'here'
+                WHEN scheduler._setting('cron.database_name') IS NOT NULL THEN 'elsewhere'
                 ELSE 'missing' END
 $$;
 COMMENT ON FUNCTION scheduler.cron_home() IS 'Where pg_cron is: here (in this database), elsewhere (in another database of this server), or missing.';

@@ -162,14 +162,27 @@ END
 $$;
 COMMENT ON FUNCTION scheduler._cron_nearest(text, timestamptz, text, integer) IS 'Internal: the slot after (direction 1) or at or before (direction -1) a moment.';
 
+CREATE OR REPLACE FUNCTION scheduler._setting(name text) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN nullif(current_setting(name, true), '');
+EXCEPTION
+    -- pg_cron's settings are shown to pg_read_all_settings only; without it we know nothing of them
+    WHEN insufficient_privilege THEN RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION scheduler._setting(text) IS 'Internal: a server setting, or NULL if it is not set or may not be read.';
+
 CREATE OR REPLACE FUNCTION scheduler.cron_timezone() RETURNS text
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
     -- before 1.5 pg_cron ignores the setting and keeps GMT
     SELECT CASE WHEN string_to_array(regexp_replace(e.extversion, '[^0-9.].*$', ''), '.')::integer[] >= '{1,5}'
-                THEN coalesce(nullif(current_setting('cron.timezone', true), ''), 'GMT') ELSE 'GMT' END
-    FROM (SELECT (SELECT extversion FROM pg_extension WHERE extname = 'pg_cron') AS extversion) AS e
+                THEN coalesce(scheduler._setting('cron.timezone'), 'GMT') ELSE 'GMT' END
+    FROM (SELECT (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'pg_cron') AS extversion) AS e
 $$;
 COMMENT ON FUNCTION scheduler.cron_timezone() IS 'The time zone in which schedules are read: pg_cron''s own, GMT before pg_cron 1.5 and without it.';
 

@@ -170,7 +170,7 @@ BEGIN
         EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$s FROM unnest($1::%3$s[], $2) AS g (key, error), unnest($3::%3$s[]) AS m (key)
                                    WHERE t.%1$I = g.key AND m.key = g.key AND t.%5$I = %6$s RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
                        w.key_column, w.relation, w.key_type,
-                       concat_ws(', ', format('%I = %s', w.status_column, scheduler._word(w, w.failed)), format('%I = scheduler.redact(g.error)', w.error_column)),
+                       concat_ws(', ', format('%I = %s', w.status_column, scheduler._word(w, w.failed)), quote_ident(w.error_column) || ' = scheduler.redact(g.error)'),
                        w.status_column, scheduler._running_word(w))
             INTO done USING keys, errors, f.mine;
         done := coalesce(done, '{}');

@@ -7,23 +7,23 @@ SET scheduler.engine = 'on'
 AS $$
 DECLARE
     w scheduler.workflow := scheduler._live(name);
-    keys text[] := scheduler._check_keys(w, ids);
+    wanted text[] := scheduler._check_keys(w, ids);
     moved text[];
 BEGIN
     PERFORM scheduler._require_read_committed();
     running := CASE WHEN w.processing IS NULL
-                    THEN (SELECT count(*) FROM scheduler.run AS r, unnest(r.keys) AS k WHERE r.workflow = w.name AND r.finished_at IS NULL AND k = ANY (keys))
-                    ELSE cardinality(scheduler._keys_with(w, keys, w.processing)) END;
-    already_queued := cardinality(scheduler._keys_with(w, keys, w.queued)) - CASE WHEN w.processing IS NULL THEN running ELSE 0 END;
+                    THEN (SELECT count(*) FROM scheduler.run AS r, unnest(r.keys) AS k WHERE r.workflow = w.name AND r.finished_at IS NULL AND k = ANY (wanted))
+                    ELSE cardinality(scheduler._keys_with(w, wanted, w.processing)) END;
+    already_queued := cardinality(scheduler._keys_with(w, wanted, w.queued)) - CASE WHEN w.processing IS NULL THEN running ELSE 0 END;
     -- never twice while in progress
     EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$I = %5$s WHERE t.%1$I = ANY ($1::%3$s[]) AND (t.%4$I IS NULL OR t.%4$I <> ALL ($2::text[]::%6$s[])) RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
                    w.key_column, w.relation, w.key_type, w.status_column, scheduler._word(w, w.queued), w.status_type)
-        INTO moved USING keys, array_remove(ARRAY[w.queued, w.processing], NULL);
+        INTO moved USING wanted, array_remove(ARRAY[w.queued, w.processing], NULL);
     -- asked for by a person: it starts anew, also one that waited for a retry while Queued by hand
     DELETE FROM scheduler.attempt AS a WHERE a.workflow = w.name AND a.key = ANY (moved);
     queued := coalesce(cardinality(moved), 0);
-    missing := cardinality(keys) - queued - already_queued - running;
-    PERFORM scheduler._audit('enqueue', w.name, queued, jsonb_build_object('asked', cardinality(ids), 'first', keys[1:5]));
+    missing := cardinality(wanted) - queued - already_queued - running;
+    PERFORM scheduler._audit('enqueue', w.name, queued, jsonb_build_object('asked', cardinality(ids), 'first', wanted[1:5]));
     IF queued > 0 AND w.doorbell = 'dispatch' THEN
         PERFORM scheduler._ring(w.name);
     END IF;
@@ -110,10 +110,9 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET scheduler.engine = 'on'
 AS $$
-#variable_conflict use_column
 DECLARE
     w scheduler.workflow := scheduler._live(name);
-    keys text[] := scheduler._check_keys(w, ids);
+    wanted text[] := scheduler._check_keys(w, ids);
     r scheduler.run;
     hit text[];
     stopped text[] := '{}';
@@ -121,10 +120,10 @@ DECLARE
 BEGIN
     PERFORM scheduler._require_read_committed();
     -- the run first, then the row: the same order as in succeed(), so the two never wait for each other
-    FOR r IN SELECT * FROM scheduler.run AS x WHERE x.workflow = w.name AND x.finished_at IS NULL AND x.keys && keys ORDER BY x.id FOR NO KEY UPDATE LOOP
+    FOR r IN SELECT * FROM scheduler.run AS x WHERE x.workflow = w.name AND x.finished_at IS NULL AND x.keys && wanted ORDER BY x.id FOR NO KEY UPDATE LOOP
         -- a run that finished some while we waited has fewer left
         SELECT * INTO r FROM scheduler.run AS x WHERE x.id = r.id;
-        SELECT array_agg(k) INTO hit FROM unnest(r.keys) AS k WHERE k = ANY (_cancel.keys);
+        SELECT array_agg(k) INTO hit FROM unnest(r.keys) AS k WHERE k = ANY (wanted);
         CONTINUE WHEN hit IS NULL;
         UPDATE scheduler.run AS x SET revoked = x.revoked || hit WHERE x.id = r.id;
         PERFORM scheduler._settle(r, hit, 'cancelled', cardinality(hit), 0, NULL);
@@ -132,14 +131,14 @@ BEGIN
     END LOOP;
     EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$I = %5$s WHERE t.%1$I = ANY ($1::%3$s[]) AND (t.%4$I = %6$s OR t.%1$I = ANY ($2::%3$s[]) AND t.%4$I = %7$s) RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
                    w.key_column, w.relation, w.key_type, w.status_column, scheduler._word(w, w.idle), scheduler._word(w, w.queued), scheduler._running_word(w))
-        INTO backed USING keys, stopped;
+        INTO backed USING wanted, stopped;
     backed := coalesce(backed, '{}');
     INSERT INTO scheduler.attempt AS a (workflow, key, state, reason)
     SELECT w.name, k, 'cancelled', 'cancelled by ' || session_user FROM unnest(backed) AS k
     ON CONFLICT (workflow, key) DO UPDATE SET state = 'cancelled', retry_at = NULL, reason = excluded.reason, last_at = now();
     revoked := (SELECT count(*) FROM unnest(backed) AS k WHERE k = ANY (stopped));
     unqueued := cardinality(backed) - revoked;
-    untouched := cardinality(keys) - cardinality(backed);
+    untouched := cardinality(wanted) - cardinality(backed);
     PERFORM scheduler._audit('cancel', w.name, cardinality(backed), jsonb_build_object('revoked', revoked, 'first', backed[1:5]));
     IF cardinality(stopped) > 0 THEN
         PERFORM scheduler._ring(w.name || '!');

@@ -20,7 +20,6 @@ LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    broken text;
     rule record;
 BEGIN
     FOR rule IN
@@ -349,7 +348,7 @@ BEGIN
         UPDATE scheduler.state AS s SET breaker_state = 'closed', breaker_until = NULL, breaker_closed_at = now() WHERE s.workflow = _alter.name;
     END IF;
     PERFORM scheduler._audit('alter_workflow', _alter.name, NULL,
-                             (SELECT jsonb_object_agg(n.key, n.value) FROM jsonb_each(to_jsonb(changes)) AS n
+                             (SELECT jsonb_object_agg(n.key, coalesce(n.value #>> '{}', 'NULL')) FROM jsonb_each(to_jsonb(changes)) AS n
                               WHERE n.value IS DISTINCT FROM to_jsonb(old) -> n.key));
 END
 $$;

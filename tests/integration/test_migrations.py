@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from listener import cli, schema
 from listener.errors import UserError
 from listener.postgres.choose import URL_VARIABLE
+from listener.share import share
 from tests.conftest import Connect
 from tests.servers import Postgres
 from tests.waiting import wait_until
@@ -63,7 +64,7 @@ def dump(program: Program) -> Callable[[str], str]:
 
 @pytest.fixture
 def install(program: Program) -> Callable[[str], subprocess.CompletedProcess[str]]:
-    return lambda url: program("psql", "-X", "-f", schema.share("sql", "install.sql"), "-d", url)
+    return lambda url: program("psql", "-X", "-f", share("sql", "install.sql"), "-d", url)
 
 
 @pytest.fixture
@@ -73,16 +74,13 @@ def fresh(database: str, dump: Callable[[str], str]) -> str:
 
 
 class Project:
-    """A copy of sql/ and alembic/ that a test can change; listener.schema reads it instead of ours."""
+    """A copy of sql/ and alembic/ that a test can change and that takes the place of ours."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in ("sql", "alembic"):
-            shutil.copytree(schema.share(name), folder / name)
-        shutil.copy(schema.share("alembic.ini"), folder)
-
-    def share(self, *parts: str) -> Path:
-        return self.folder.joinpath(*parts)
+            shutil.copytree(share(name), folder / name)
+        shutil.copy(share("alembic.ini"), folder)
 
     def add_file(self, text: str) -> None:
         """One more repeatable file."""
@@ -102,7 +100,7 @@ class Project:
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     copy = Project(tmp_path)
-    monkeypatch.setattr(schema, "share", copy.share)
+    monkeypatch.setattr("listener.share._PACKAGE", tmp_path / "listener")
     return copy
 
 
@@ -157,9 +155,11 @@ def test_installing_twice_with_psql_says_how_to_upgrade(database: str, install: 
 
 def test_every_repeatable_file_is_listed_in_install_sql() -> None:
     once = {"install.sql", "roles.sql"} | {f"engine/{n}.sql" for n in ("schema", "version", "tables", "leave", "drop")}
-    folder = schema.share("sql")
-    written = {str(path.relative_to(folder)) for part in ("engine", "monitoring") for path in (folder / part).glob("*")}
-    assert written | {path.name for path in folder.glob("*.sql")} == once | set(schema.repeatables())
+    folder = share("sql")
+    written = {
+        str(path.relative_to(folder)) for part in (".", "engine", "monitoring") for path in folder.glob(f"{part}/*.sql")
+    }
+    assert written == once | set(schema.repeatables())
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -213,10 +213,11 @@ def test_migrating_again_undoes_what_was_changed_by_hand(
     )
     db.execute("CREATE TYPE scheduler.obsolete_range AS RANGE (SUBTYPE = integer)")
     db.execute(
-        "CREATE VIEW scheduler.obsolete_view AS SELECT 'a'::scheduler.obsolete_word AS word, scheduler.obsolete()"
+        "CREATE VIEW scheduler.obsolete_view AS SELECT 'a'::scheduler.obsolete_word AS word, scheduler.obsolete('x')"
     )
     db.execute(
-        "CREATE FUNCTION scheduler.obsolete_rows() RETURNS SETOF scheduler.obsolete_view LANGUAGE sql AS 'TABLE scheduler.obsolete_view'"
+        "CREATE FUNCTION scheduler.obsolete_rows() RETURNS SETOF scheduler.obsolete_view LANGUAGE sql"
+        " AS 'TABLE scheduler.obsolete_view'"
     )
     db.execute("CREATE MATERIALIZED VIEW scheduler.obsolete_copy AS SELECT * FROM scheduler.obsolete_rows()")
     schema.migrate(database)
@@ -343,7 +344,10 @@ def test_two_migrations_at_once_take_turns(
     holder.execute(TURN)
     code = "import sys; from listener.schema import migrate; migrate(sys.argv[1])"
     started = [subprocess.Popen([sys.executable, "-c", code, empty_database]) for _ in range(2)]
-    waiting = "SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    waiting = (
+        "SELECT count(*) = 2 FROM pg_locks JOIN pg_database AS d ON d.oid = database"
+        " WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()"
+    )
     try:
         wait_until(lambda: watcher.execute(waiting).fetchone() == (True,), 20, "both to wait for their turn")
         holder.rollback()
@@ -448,7 +452,7 @@ def test_autogenerate_on_an_empty_database_only_looks(empty_database: str, conne
 
 
 @pytest.fixture
-def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[MetaData]:
+def models(monkeypatch: pytest.MonkeyPatch) -> MetaData:
     """A module services.models that describes one table, place."""
     module = types.ModuleType("services.models")
     module.__spec__ = importlib.machinery.ModuleSpec("services.models", None)
@@ -456,7 +460,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[MetaData]:
     Table("place", metadata, Column("id", Integer, primary_key=True), Column("status", Text))
     module.metadata = metadata  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "services.models", module)
-    yield metadata
+    return metadata
 
 
 def test_autogenerate_compares_the_models_and_overlooks_the_engines_indexes(
@@ -480,7 +484,7 @@ def test_migrating_leaves_the_programs_logging_alone(empty_database: str) -> Non
 
 @pytest.mark.slow
 def test_the_command_alembic_works_from_any_directory(empty_database: str, tmp_path: Path) -> None:
-    alembic = [sys.executable, "-m", "alembic", "-c", str(schema.share("alembic.ini"))]
+    alembic = [sys.executable, "-m", "alembic", "-c", str(share("alembic.ini"))]
     environment = {**os.environ, URL_VARIABLE: empty_database}
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -533,7 +537,7 @@ def test_the_printed_way_down_ends_at_base(database: str, program: Program, conn
 
 
 def test_a_database_that_does_not_answer_is_reported_with_the_way_out() -> None:
-    with pytest.raises(UserError, match="does not answer.*scrapersky db start"):
+    with pytest.raises(UserError, match=r"does not answer.*scrapersky db start"):
         scrapersky("migrate", url="postgresql://nobody@127.0.0.1:1/nothing")
 
 
@@ -554,7 +558,7 @@ def powerless(postgres: Postgres, empty_database: str) -> Iterator[str]:
 
 
 def test_missing_rights_are_reported_with_the_way_out(powerless: str) -> None:
-    with pytest.raises(UserError, match="permission denied for database .* as the owner of the database"):
+    with pytest.raises(UserError, match=r"permission denied for database .* as the owner of the database"):
         scrapersky("migrate", url=powerless)
 
 
