@@ -51,6 +51,8 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0001');
 \ir engine/maintain.sql
 \ir monitoring/depth.sql
 \ir monitoring/views.sql
+\ir monitoring/why.sql
+\ir monitoring/doctor.sql
 \ir grants.sql
 
 COMMIT;

@@ -1,6 +1,6 @@
 -- Operate: what a person does with a workflow. Each function returns what it did and leaves a row in scheduler.audit.
 
-CREATE OR REPLACE FUNCTION scheduler._enqueue(name text, ids text[]) RETURNS TABLE (queued integer, already_queued integer, running integer, missing integer)
+CREATE OR REPLACE FUNCTION scheduler.enqueue(name text, ids text[]) RETURNS TABLE (queued integer, already_queued integer, running integer, missing integer)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET scheduler.engine = 'on'
@@ -30,12 +30,12 @@ BEGIN
     RETURN NEXT;
 END
 $$;
-COMMENT ON FUNCTION scheduler._enqueue(text, text[]) IS 'Internal: enqueue() with keys as text.';
+COMMENT ON FUNCTION scheduler.enqueue(text, text[]) IS 'enqueue() with keys as text, as in enqueue(''deep_scan'', ''{1,2,3}'').';
 
 CREATE OR REPLACE FUNCTION scheduler.enqueue(name text, ids anyarray) RETURNS TABLE (queued integer, already_queued integer, running integer, missing integer)
 LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT * FROM scheduler._enqueue(name, ids::text[]) $$;
+AS $$ SELECT * FROM scheduler.enqueue(name, ids::text[]) $$;
 COMMENT ON FUNCTION scheduler.enqueue(text, anyarray) IS
 'Marks items Queued whatever their status, as a new start with all attempts; those Queued or running already are left alone. As in enqueue(''deep_scan'', ARRAY(SELECT id FROM place WHERE …)).';
 
@@ -105,7 +105,7 @@ COMMENT ON FUNCTION scheduler.requeue(text, text, text, boolean) IS
 'Failed and dead items start again with all their attempts: all of them, those whose error is LIKE a pattern (''%timeout%''), or those a predicate on the table selects.
 stranded => true takes items that show the processing word but belong to no run (from before the workflow was registered, or after a partial restore). Returns how many.';
 
-CREATE OR REPLACE FUNCTION scheduler._cancel(name text, ids text[]) RETURNS TABLE (unqueued integer, revoked integer, untouched integer)
+CREATE OR REPLACE FUNCTION scheduler.cancel(name text, ids text[]) RETURNS TABLE (unqueued integer, revoked integer, untouched integer)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET scheduler.engine = 'on'
@@ -146,12 +146,12 @@ BEGIN
     RETURN NEXT;
 END
 $$;
-COMMENT ON FUNCTION scheduler._cancel(text, text[]) IS 'Internal: cancel() with keys as text.';
+COMMENT ON FUNCTION scheduler.cancel(text, text[]) IS 'cancel() with keys as text, as in cancel(''deep_scan'', ''{1,2,3}'').';
 
 CREATE OR REPLACE FUNCTION scheduler.cancel(name text, ids anyarray) RETURNS TABLE (unqueued integer, revoked integer, untouched integer)
 LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT * FROM scheduler._cancel(name, ids::text[]) $$;
+AS $$ SELECT * FROM scheduler.cancel(name, ids::text[]) $$;
 COMMENT ON FUNCTION scheduler.cancel(text, anyarray) IS
 'Queued items go back to the idle word; running ones are taken from their run, which can no longer finish them, and the listener is told. The schedule leaves them alone until enqueue() or requeue().';
 
