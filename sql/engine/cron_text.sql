@@ -86,13 +86,15 @@ BEGIN
         RETURN spec;
     END IF;
 
-    schedule := coalesce((CASE lower(trim(schedule))
+    -- blanks as pg_cron sees them; it knows the words behind @ in lower case only
+    schedule := btrim(schedule, E' \t\r\n');
+    schedule := coalesce((CASE schedule
         WHEN '@hourly' THEN '0 * * * *' WHEN '@daily' THEN '0 0 * * *' WHEN '@midnight' THEN '0 0 * * *'
         WHEN '@weekly' THEN '0 0 * * 0' WHEN '@monthly' THEN '0 0 1 * *'
         WHEN '@yearly' THEN '0 0 1 1 *' WHEN '@annually' THEN '0 0 1 1 *' END), schedule);
-    words := regexp_split_to_array(trim(schedule), '\s+');
+    words := regexp_split_to_array(schedule, '[ \t]+');
     IF array_length(words, 1) IS DISTINCT FROM 5 OR words[1] = '' THEN
-        RAISE EXCEPTION 'schedule % has % fields, not five', coalesce(quote_literal(schedule), 'NULL'), CASE WHEN trim(schedule) = '' THEN 0 ELSE coalesce(array_length(words, 1), 0) END
+        RAISE EXCEPTION 'schedule % has % fields, not five', coalesce(quote_literal(schedule), 'NULL'), CASE WHEN schedule = '' THEN 0 ELSE coalesce(array_length(words, 1), 0) END
             USING ERRCODE = 'invalid_parameter_value',
                   HINT = CASE WHEN array_length(words, 1) = 6
                               THEN 'Cron text has no seconds field (pg_cron would accept six fields and run them once a minute). Write minute hour day month weekday.'
@@ -123,7 +125,7 @@ $$;
 COMMENT ON FUNCTION scheduler._cron_day_matches(scheduler.cron_spec, date) IS 'Internal: does the schedule fire on that day at all.';
 
 CREATE OR REPLACE FUNCTION scheduler._cron_nearest(schedule text, at timestamptz, zone text, direction integer) RETURNS timestamptz
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE

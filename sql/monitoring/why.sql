@@ -48,7 +48,7 @@ BEGIN
 
     IF r.id IS NOT NULL AND shown = coalesce(w.processing, w.queued) THEN
         RETURN format('It runs since %s as attempt %s of %s, in run %s%s; its lease lasts until %s.', r.started_at, coalesce(a.attempts, 0) + 1, w.max_attempts, r.id,
-                      coalesce(format(' on %s (process %s)', r.host, r.pid), ''), r.lease_until);
+                      coalesce(' on ' || r.host || ' (process ' || r.pid || ')', ''), r.lease_until);
     ELSIF shown = w.processing THEN
         RETURN format('It shows %L, but no run has it: someone else wrote that word. SELECT scheduler.requeue(%L, stranded => true) queues such items.', shown, w.name);
     ELSIF shown = w.queued THEN
@@ -56,7 +56,7 @@ BEGIN
                        w.relation, w.key_column, w.key_type, w.status_column, scheduler._word(w, w.queued), scheduler._before_sql(w))
             INTO before USING item;
         RETURN concat_ws(' ', 'It is queued' || CASE WHEN before = 0 THEN ' and the next to be claimed' WHEN before >= 20000 THEN ' behind 20000 others or more' ELSE format(' behind %s others', before) END
-                              || coalesce(format(', for attempt %s of %s', a.attempts + 1, w.max_attempts), '') || '.',
+                              || coalesce(', for attempt ' || a.attempts + 1 || ' of ' || w.max_attempts, '') || '.',
                          CASE WHEN blocked IS NOT NULL THEN 'It waits because ' || blocked || '.' END);
     ELSIF shown = w.failed AND a.state = 'waiting' THEN
         RETURN format('Attempt %s of %s failed at %s: %s. It is queued again at %s.', a.attempts, w.max_attempts, a.last_at, a.error, a.retry_at);
