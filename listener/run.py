@@ -40,6 +40,8 @@ class Run:
     jobs: dict[str, Job] = field(default_factory=dict)
     """What is not settled yet: waiting, being worked on, or finished and not committed."""
     claimed: int = 0
+    unfinished: int = 0
+    """How many are waiting or being worked on."""
     started: float = field(default_factory=time.monotonic)
     lost: bool = False
     committing: bool = False

@@ -1,5 +1,8 @@
 """`scrapersky demo`: the whole engine on this machine, in about a minute, ending by itself."""
 
+import os
+import shutil
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,10 +210,12 @@ def _report(connection: psycopg.Connection) -> None:
 
 def _say_goodbye(directory: Path | None, *, private: bool) -> None:
     option = f" --dir {directory}" if directory else ""
+    # Not every shell has .venv/bin in its path.
+    command = "scrapersky" if shutil.which("scrapersky") else os.path.relpath(sys.argv[0])
     say("\nThe letters without a status were never approved. Approve them and see what would be queued:")
-    say(f'  scrapersky db psql{option} -c "{APPROVAL}"')
+    say(f'  {command} db psql{option} -c "{APPROVAL}"')
     if private:
-        say(f"PostgreSQL keeps running. Stop it with: scrapersky db stop{option}")
+        say(f"PostgreSQL keeps running. Stop it with: {command} db stop{option}")
 
 
 def _step(title: str) -> None:

@@ -182,7 +182,8 @@ AS $$
     -- A predicate that never mentions the status column cannot mean "again and again", so rows the workflow has
     -- already touched are left out. Queued and running rows are never ready.
     SELECT format('(%s) AND (%2$I IS NULL OR %2$I <> ALL (%3$L::%4$s[]))', w.ready, w.status_column,
-                  CASE WHEN w.ready ~ ('\m' || regexp_replace(w.status_column, '(\W)', '\\\1', 'g') || '\M')
+                  -- a text or the name of a type that reads the same is not the column
+                  CASE WHEN regexp_replace(w.ready, '''(?:[^'']|'''')*''|::[\w."]+', '', 'g') ~ ('\m' || regexp_replace(w.status_column, '(\W)', '\\\1', 'g') || '\M')
                        THEN array_remove(ARRAY[w.queued, w.processing], NULL)
                        ELSE array_remove(ARRAY[w.queued, w.processing, w.completed, w.failed], NULL) END,
                   w.status_type)

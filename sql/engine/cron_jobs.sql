@@ -84,8 +84,8 @@ DECLARE
     gone bigint := 0;
 BEGIN
     IF scheduler.cron_home() = 'here' THEN
-        -- a bounded bite a minute; row security leaves other people's history alone
-        EXECUTE 'DELETE FROM cron.job_run_details WHERE runid IN (SELECT runid FROM cron.job_run_details WHERE end_time < now() - $1 ORDER BY runid LIMIT 5000)' USING keep;
+        -- a bounded bite a minute; row security leaves other people's history alone; a run cut off by a crash has no end
+        EXECUTE 'DELETE FROM cron.job_run_details WHERE runid IN (SELECT runid FROM cron.job_run_details WHERE coalesce(end_time, start_time) < now() - $1 ORDER BY runid LIMIT 5000)' USING keep;
         GET DIAGNOSTICS gone = ROW_COUNT;
     END IF;
     RETURN gone;

@@ -104,7 +104,9 @@ BEGIN
     rescued := scheduler.rescue();
     FOR name IN SELECT w.name FROM scheduler.workflow AS w ORDER BY w.name LOOP
         BEGIN
-            IF EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = name AND a.state = 'waiting' AND a.retry_at <= now()) THEN
+            IF EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = name AND a.state = 'waiting' AND a.retry_at <= now()
+                       AND NOT EXISTS (SELECT FROM scheduler.workflow AS w WHERE w.name = a.workflow AND w.paused_at IS NOT NULL))
+               AND NOT EXISTS (SELECT FROM scheduler.control AS c WHERE c.paused_at IS NOT NULL) THEN
                 retried := retried + scheduler._requeue_due(scheduler._live(name), 10000);
             END IF;
             IF EXISTS (SELECT FROM scheduler.takeover AS t WHERE t.workflow = name) THEN

@@ -28,7 +28,7 @@ FROM (
     FROM scheduler.stat AS s WHERE s.grain = 'minute' AND s.at > now() - interval '1 hour'
     UNION ALL
     SELECT r.workflow, r.finished_at, r.succeeded, r.failed, r.rejected, r.histogram::bigint[]
-    FROM scheduler.run AS r WHERE r.finished_at IS NOT NULL AND NOT r.rolled_up
+    FROM scheduler.run AS r WHERE r.finished_at > now() - interval '1 hour' AND NOT r.rolled_up
 ) AS x
 GROUP BY x.workflow;
 COMMENT ON VIEW scheduler._last_hour IS 'Internal: outcomes and durations of the last hour, rate of the last five minutes.';

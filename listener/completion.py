@@ -1,0 +1,281 @@
+"""Outcomes on their way into the database: gathered, then committed in batches together with what `save` writes.
+
+An idle lane commits at once; a busy one lets outcomes gather for a moment, so that a thousand items cost one commit.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from listener import engine
+from listener.backoff import Backoff
+from listener.database import Database, Transaction
+from listener.faults import describe, is_bad_data, is_passing, is_structural, is_unreachable
+from listener.metrics import LaneMetrics, bucket
+from listener.run import Failure, Outcome, Release, Run, Success
+from listener.workflow import Done, Reject, Retry, Workflow, is_async
+
+LINGER_SECONDS = 0.05
+"""How long an outcome may wait for others while the lane is busy."""
+LARGEST_COMMIT = 1000
+_PATIENCE = 3
+"""How often a whole batch is tried again after a passing error of the server before it is split."""
+_LONGEST_HOLD = 86400.0
+
+
+class SaveError(Exception):
+    """`save` failed, not the engine: `cause` says how."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class Completion:
+    """One lane's way into the database."""
+
+    def __init__(
+        self,
+        workflow: Workflow[Any, Any],
+        database: Database,
+        metrics: LaneMetrics,
+        log: logging.LoggerAdapter[logging.Logger],
+        *,
+        is_busy: Callable[[], bool],
+        settled: Callable[[Run], None],
+    ) -> None:
+        self._database = database
+        self._metrics = metrics
+        self._log = log
+        self._is_busy = is_busy
+        self._settled = settled
+        self._save = _saver(workflow)
+        self._outbox: list[Outcome] = []
+        self._now = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._giving_up = False
+
+    @property
+    def unsaved(self) -> int:
+        return len(self._outbox)
+
+    @property
+    def idle(self) -> bool:
+        return self._empty.is_set()
+
+    def add(self, outcome: Outcome) -> None:
+        run = outcome.job.run
+        run.unfinished -= 1
+        self._outbox.append(outcome)
+        self._empty.clear()
+        # each run has a commit of its own, so a finished one gains nothing by waiting for others
+        if not run.unfinished or len(self._outbox) >= LARGEST_COMMIT or not self._is_busy():
+            self._now.set()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._now.set)
+
+    def give_up(self) -> None:
+        """No more patience with an unreachable database: the process is about to end."""
+        self._giving_up = True
+        self._now.set()
+
+    async def emptied(self) -> None:
+        """Wait until everything added so far has been settled."""
+        await self._empty.wait()
+
+    async def run(self) -> None:
+        """Commit for as long as the lane lives."""
+        while True:
+            await self._now.wait()
+            self._now.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            batch, self._outbox = self._outbox, []
+            by_run: dict[int, list[Outcome]] = {}
+            for outcome in batch:
+                by_run.setdefault(outcome.job.run.id, []).append(outcome)
+            for outcomes in by_run.values():
+                await self._settle(outcomes[0].job.run, outcomes)
+            if not self._outbox:
+                self._empty.set()
+
+    async def _settle(self, run: Run, outcomes: list[Outcome]) -> None:
+        """Commit what one run has to say, whatever it takes; afterwards these items are no longer this lane's."""
+        run.committing = True
+        try:
+            for start in range(0, len(outcomes), LARGEST_COMMIT):
+                await self._commit(run, outcomes[start : start + LARGEST_COMMIT])
+        finally:
+            run.committing = False
+            for outcome in outcomes:
+                run.settle(outcome.job.key)
+            self._settled(run)
+
+    async def _commit(self, run: Run, outcomes: list[Outcome]) -> None:
+        backoff = Backoff(0.1, 10)
+        while not run.lost:
+            try:
+                await self._write(run, outcomes)
+            except Exception as error:  # noqa: BLE001 - sorted out below, whatever it is
+                cause = error.cause if isinstance(error, SaveError) else error
+                if is_unreachable(cause) or (is_passing(cause) and backoff.failures < _PATIENCE):
+                    if self._giving_up:
+                        break
+                    self._complain("cannot commit, trying again", cause)
+                    await asyncio.sleep(backoff.next())
+                elif is_structural(cause) and not isinstance(error, SaveError):
+                    # the engine itself cannot work: a dropped column, a revoked right. Splitting would not help.
+                    if self._giving_up:
+                        break
+                    self._complain("the engine refuses to record results, trying again", cause)
+                    await asyncio.sleep(backoff.next())
+                else:
+                    await self._commit_apart(run, outcomes, cause)
+                    return
+            else:
+                self._metrics.problem = None
+                return
+        self._drop(run, outcomes)
+
+    async def _commit_apart(self, run: Run, outcomes: list[Outcome], cause: Exception) -> None:
+        """The batch cannot be committed as it is: find the items to blame, so that their neighbours are not."""
+        if is_structural(cause):
+            # every one of them would fail in the same way
+            await self._commit(run, [_failed(o, cause) if isinstance(o, Success) else o for o in outcomes])
+        elif len(outcomes) > 1:
+            middle = len(outcomes) // 2
+            await self._commit(run, outcomes[:middle])
+            await self._commit(run, outcomes[middle:])
+        elif isinstance(outcomes[0], Success):
+            self._log.warning("save failed", extra={"item": outcomes[0].job.key, "error": describe(cause)})
+            await self._commit(run, [_failed(outcomes[0], cause)])
+        else:
+            # not even its failure can be written; without a heartbeat the database rescues what is left of the run
+            self._log.error("cannot record an item", extra={"item": outcomes[0].job.key, "error": describe(cause)})
+            run.lost = True
+            self._drop(run, outcomes)
+
+    async def _write(self, run: Run, outcomes: list[Outcome]) -> None:
+        """One transaction: the fence first, then the failures and releases, then what `save` writes."""
+        successes = [outcome for outcome in outcomes if isinstance(outcome, Success)]
+        failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+        releases = [outcome for outcome in outcomes if isinstance(outcome, Release)]
+        refused: set[str] = set()
+        accepted = released = 0
+        dead: list[str] = []
+        async with self._database.transaction(session=bool(self._save and successes)) as transaction:
+            connection = transaction.connection
+            if successes:
+                accepted, keys = await _succeed(connection, run, successes)
+                refused.update(keys)
+            if failures:
+                keys, dead = await _fail(connection, run, failures)
+                refused.update(keys)
+            for reason, hold in {(outcome.reason, outcome.hold): None for outcome in releases}:
+                mine = [o.job.key for o in releases if (o.reason, o.hold) == (reason, hold)]
+                released += await engine.release(connection, run.id, mine, reason, hold and min(hold, _LONGEST_HOLD))
+            if self._save and accepted:
+                await self._save(transaction, [_done(o) for o in successes if o.job.key not in refused])
+        self._count(run, accepted, [o for o in failures if o.job.key not in refused], released, len(dead))
+        missed = len(outcomes) - accepted - released - sum(o.job.key not in refused for o in failures)
+        if missed:
+            run.refused += missed
+            self._metrics.refused += missed
+            self._log.warning("results refused: the items are no longer this run's", extra={"run": run.id, "items": missed})
+
+    def _count(self, run: Run, accepted: int, failures: list[Failure], released: int, dead: int) -> None:
+        rejected = sum(failure.permanent for failure in failures)
+        run.succeeded += accepted
+        run.failed += len(failures) - rejected
+        run.rejected += rejected
+        run.released += released
+        metrics = self._metrics
+        metrics.commits += 1
+        metrics.succeeded += accepted
+        metrics.failed += len(failures) - rejected
+        metrics.rejected += rejected
+        metrics.released += released
+        metrics.dead += dead
+
+    def _complain(self, what: str, error: Exception) -> None:
+        problem = describe(error)
+        if self._metrics.problem != problem:
+            self._metrics.problem = problem
+            self._log.error(what, extra={"error": problem})
+
+    def _drop(self, run: Run, outcomes: Sequence[Outcome]) -> None:
+        run.refused += len(outcomes)
+        self._metrics.refused += len(outcomes)
+
+
+async def _succeed(connection: engine.AsyncConnection, run: Run, successes: list[Success]) -> tuple[int, list[str]]:
+    words = [outcome.word for outcome in successes]
+    return await engine.succeed(
+        connection,
+        run.id,
+        [outcome.job.key for outcome in successes],
+        words if any(words) else None,
+        histogram(successes),
+    )
+
+
+async def _fail(connection: engine.AsyncConnection, run: Run, failures: list[Failure]) -> tuple[list[str], list[str]]:
+    return await engine.fail(
+        connection,
+        run.id,
+        [outcome.job.key for outcome in failures],
+        [outcome.error for outcome in failures],
+        [outcome.permanent for outcome in failures],
+        [outcome.retry_after for outcome in failures],
+        histogram(failures),
+    )
+
+
+def histogram(outcomes: Sequence[Success | Failure]) -> list[int]:
+    counts = [0] * engine.BUCKETS
+    for outcome in outcomes:
+        counts[bucket(outcome.milliseconds)] += 1
+    return counts
+
+
+def _done(outcome: Success) -> Done[Any, Any]:
+    job = outcome.job
+    return Done(job.item, outcome.result, job.key, job.attempt, outcome.word)
+
+
+def _failed(outcome: Success, cause: Exception) -> Failure:
+    """What becomes of an item whose result cannot be saved."""
+    return Failure(
+        outcome.job,
+        describe(cause),
+        permanent=isinstance(cause, Reject) or is_bad_data(cause),
+        retry_after=cause.after if isinstance(cause, Retry) else None,
+        milliseconds=outcome.milliseconds,
+    )
+
+
+Save = Callable[[Transaction, list[Done[Any, Any]]], Awaitable[None]]
+
+
+def _saver(workflow: Workflow[Any, Any]) -> Save | None:
+    """The workflow's `save`, async or not, with its own errors marked as such."""
+    save = workflow.save
+    if save is None:
+        return None
+    awaitable = is_async(save)
+
+    async def run(transaction: Transaction, results: list[Done[Any, Any]]) -> None:
+        try:
+            if awaitable:
+                await save(transaction.session, results)
+            else:
+                await transaction.session.run_sync(save, results)
+            await transaction.session.flush()
+        except Exception as error:
+            raise SaveError(error) from error
+
+    return run

@@ -1,0 +1,487 @@
+"""One lane a workflow: claims, works, hands over what came of it. Whatever breaks in here stays in here."""
+
+import asyncio
+import random
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from listener import engine
+from listener.backoff import Backoff
+from listener.completion import Completion
+from listener.database import Database
+from listener.engine import Claim, Terms
+from listener.errors import UserError
+from listener.faults import describe, is_passing, storable
+from listener.heartbeat import Heartbeat
+from listener.items import Unloadable, loader_for
+from listener.logs import FieldLog, log_of
+from listener.metrics import Metrics, bucket
+from listener.run import Failure, Job, Outcome, Release, Run, Success
+from listener.threads import Threads
+from listener.tools import Toolbox, Tools
+from listener.workflow import Final, Hold, Reject, Retry, Workflow, is_async
+
+_TURN_SECONDS = 0.005
+"""How long items that never wait for anything may keep the event loop from the other lanes."""
+_SETTLE_SECONDS = 2.0
+"""How long cancelled work gets to clean up before its item is released over its head."""
+_MOST_HUNG_THREADS = 100
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a lane needs from its listener."""
+
+    listener: UUID
+    database: Database
+    heartbeat: Heartbeat
+    toolbox: Toolbox
+    metrics: Metrics
+    poll_seconds: float
+
+
+class Lane:
+    """One workflow in this process."""
+
+    def __init__(self, workflow: Workflow[Any, Any], around: Surroundings, settings: Any = None) -> None:
+        self.workflow = workflow
+        self.name = workflow.name
+        self.poll_seconds = around.poll_seconds
+        self.swept = asyncio.Event()
+        """Set once it has asked the database for work for the first time."""
+        self._around = around
+        self._database = around.database
+        self._metrics = around.metrics.lane(workflow.name)
+        self._settings = settings
+        self._log = FieldLog(log_of(workflow.name), {"workflow": workflow.name})
+        self._loader = loader_for(workflow.item)
+        self._threads = None if is_async(workflow.work) else Threads(workflow.name)
+        self._completion = Completion(
+            workflow,
+            around.database,
+            self._metrics,
+            self._log,
+            is_busy=lambda: bool(self._waiting or self._working),
+            settled=self._settled,
+        )
+        self._terms: Terms | None = None
+        self._runs: dict[int, Run] = {}
+        self._waiting: deque[Job] = deque()
+        self._working: set[Job] = set()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._orphans: list[int] = []
+        self._nudge = asyncio.Event()
+        self._backoff = Backoff(0.5, 60)
+        self._rung: str | None = None
+        self._expect_more = False
+        self._may_prefetch = False
+        self._futile = 0
+        self._next_poll = float("inf")
+        self._not_before = 0.0
+        self._held_until = 0.0
+        self._draining = False
+
+    # -- what others tell it ------------------------------------------------------------------------------------------
+
+    def ring(self, why: str = "bell") -> None:
+        """There may be work."""
+        self._rung = why
+        self._nudge.set()
+
+    def urge(self) -> None:
+        """Something changed for this workflow: it was resumed, or items were taken from a run."""
+        self._held_until = 0.0
+        if self._runs:
+            self._around.heartbeat.soon()
+        self.ring()
+
+    def beat(self, beat: engine.Beat) -> None:
+        """What the database said about one of its runs."""
+        run = self._runs.get(beat.run)
+        if run is None:
+            return
+        if beat.lost and not run.committing:
+            self._lose(run)
+            return
+        for key in beat.revoked:
+            job = run.jobs.get(key)
+            if job is not None and job.cancelled is None:
+                self._log.info("item taken away", extra={"run": run.id, "item": key})
+                self._abandon(job, "revoked")
+
+    # -- its life ------------------------------------------------------------------------------------------------------
+
+    async def claim_forever(self) -> None:
+        """Claim whenever there is reason and room, until the lane is drained."""
+        while not self._draining:
+            why, wait = self._reason()
+            if why is None:
+                self._nudge.clear()
+                try:
+                    async with asyncio.timeout(wait):
+                        await self._nudge.wait()
+                except TimeoutError:
+                    pass
+                continue
+            self._rung = None
+            try:
+                await self._claim(why)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the other lanes do not notice
+                self._stumble(error)
+            self.swept.set()
+
+    async def commit_forever(self) -> None:
+        await self._completion.run()
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is claimed, and nothing waits to be committed."""
+        return not self._runs and self._completion.idle
+
+    async def drain(self, patience: "asyncio.Future[None]") -> None:
+        """Stop claiming, finish what is being worked on until `patience` is done, release the rest."""
+        self._draining = True
+        self._nudge.set()
+        self._release_waiting("drained")
+        while self._working and not patience.done():
+            await asyncio.wait([patience, *self._workers], return_when=asyncio.FIRST_COMPLETED)
+        for job in list(self._working):
+            job.cancel("drain")
+        if self._workers:
+            await asyncio.wait(self._workers, timeout=_SETTLE_SECONDS)
+        for job in list(self._working):
+            # a thread, or work that swallows its cancellation: the fence keeps out whatever it still does
+            self._working.discard(job)
+            self._add(Release(job, "drained"))
+        await self._completion.emptied()
+
+    def give_up(self) -> None:
+        self._completion.give_up()
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.close()
+
+    # -- claiming ------------------------------------------------------------------------------------------------------
+
+    def _reason(self) -> tuple[str | None, float | None]:
+        """Why to claim now; or None, and for how long there will be no reason unless something happens."""
+        now = time.monotonic()
+        if self._not_before > now:
+            return None, self._not_before - now
+        if not self._has_room():
+            return None, None
+        if self._rung == "start":
+            return "start", None
+        if self._held_until > now:
+            return None, self._held_until - now
+        if self._rung is not None:
+            return self._rung, None
+        if self._expect_more and (self._may_prefetch or self.idle):
+            return "more", None
+        if self._next_poll <= now:
+            return "poll", None
+        return None, self._next_poll - now if self._next_poll < float("inf") else None
+
+    def _has_room(self) -> bool:
+        """Room for another batch: only so many that every worker finds its next item, whatever the backlog."""
+        terms = self._terms
+        if terms is None:
+            return True
+        if terms.max_instances is not None and len(self._runs) >= terms.max_instances:
+            return False
+        if self._threads is not None and self._threads.busy - len(self._working) >= _MOST_HUNG_THREADS:
+            self._trouble(f"{_MOST_HUNG_THREADS} threads hang in work past its timeout; restart this listener")
+            return False
+        return len(self._waiting) < terms.concurrency and (
+            self._may_prefetch or len(self._waiting) + len(self._working) < terms.concurrency
+        )
+
+    async def _claim(self, why: str) -> None:
+        """One short transaction: Queued → Processing, and the rows as items."""
+        name, listener = self.name, self._around.listener
+        known: int | None = None
+        loaded: dict[str, Any] = {}
+        await self._return_orphans()
+        self._metrics.last_claim = time.time()
+        try:
+            async with self._database.transaction(session=self._loader.needs_session) as transaction:
+                claim = await engine.claim(transaction.connection, name, listener)
+                if claim is not None and claim.run is not None:
+                    known = claim.run
+                    loaded = await self._loader.load(transaction, claim.terms, claim.keys)
+        except BaseException:
+            if known is not None:
+                # perhaps committed, perhaps not: given back as soon as the database answers
+                self._orphans.append(known)
+            raise
+        if claim is None:
+            raise UserError(
+                f"Workflow {name} is not registered in this database.",
+                "Register it with scheduler.create_workflow(); its rows stay as they are until then.",
+            )
+        self._recovered()
+        self._terms = claim.terms
+        if claim.run is None:
+            self._nothing(why, claim)
+        else:
+            self._begin(why, claim, claim.run, loaded)
+
+    def _nothing(self, why: str, claim: Claim) -> None:
+        now = time.monotonic()
+        self._expect_more = self._may_prefetch = False
+        self._next_poll = now + self.poll_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
+        if claim.again_in is not None:
+            again = now + max(claim.again_in, 0.0)
+            if claim.reason == "empty":
+                self._next_poll = min(self._next_poll, again)
+            else:
+                # a bell changes nothing about a hold or a used-up rate
+                self._held_until = again
+                self._next_poll = min(self._next_poll, again)
+        if why == "bell":
+            # a flood of bells that lead to nothing may cost polling, never the database
+            self._futile += 1
+            if self._futile > 3:
+                self._held_until = max(self._held_until, now + min(0.05, 0.001 * 2 ** min(self._futile, 10)))
+
+    def _begin(self, why: str, claim: Claim, run_id: int, loaded: dict[str, Any]) -> None:
+        self._futile = 0
+        self._expect_more = True
+        self._may_prefetch = len(claim.keys) >= claim.terms.batch_size
+        run = Run(run_id, claim.terms.lease, time.monotonic() + claim.seconds_left)
+        run.claimed = run.unfinished = len(claim.keys)
+        self._runs[run_id] = run
+        self._metrics.found(why, len(claim.keys))
+        self._around.heartbeat.add(run_id, claim.terms.lease, self)
+        unfit: list[Outcome] = []
+        for key, attempt in zip(claim.keys, claim.attempts, strict=True):
+            item = loaded.get(key, _GONE)
+            job = run.jobs[key] = Job(run, key, attempt, item)
+            if item is _GONE:
+                unfit.append(Failure(job, "the row is not there, or hidden from the listener", False, None, 0.0))
+            elif isinstance(item, Unloadable):
+                unfit.append(Failure(job, str(item), True, None, 0.0))
+            else:
+                self._waiting.append(job)
+        if self._draining:
+            self._release_waiting("drained")
+        else:
+            self._employ()
+        for outcome in unfit:
+            self._add(outcome)
+        self._measure()
+
+    async def _return_orphans(self) -> None:
+        while self._orphans:
+            async with self._database.transaction() as transaction:
+                await engine.release(transaction.connection, self._orphans[0], None, "the claim was interrupted")
+            del self._orphans[0]
+
+    def _stumble(self, error: Exception) -> None:
+        """The lane cannot claim: say so once, wait longer each time, and a bell does not shorten it."""
+        self._trouble(describe(error) if not isinstance(error, UserError) else str(error), passing=is_passing(error))
+        delay = self._backoff.next()
+        self._not_before = time.monotonic() + delay
+        self._next_poll = min(self._next_poll, self._not_before)
+        self._expect_more = True
+
+    def _trouble(self, problem: str, *, passing: bool = False) -> None:
+        if self._metrics.problem != problem:
+            self._metrics.problem = problem
+            self._log.log(30 if passing else 40, "this workflow cannot run here", extra={"error": problem})
+
+    def _recovered(self) -> None:
+        if self._metrics.problem is not None and self._backoff.failures:
+            self._log.info("runs again", extra={"failures": self._backoff.failures})
+            self._metrics.problem = None
+        self._backoff.reset()
+
+    # -- working -------------------------------------------------------------------------------------------------------
+
+    def _employ(self) -> None:
+        """As many workers as there are items waiting, at most `concurrency`."""
+        assert self._terms is not None
+        for _ in range(min(self._terms.concurrency - len(self._workers), len(self._waiting))):
+            worker = asyncio.create_task(self._work(), name=f"work {self.name}")
+            self._workers.add(worker)
+            worker.add_done_callback(self._worker_left)
+
+    def _worker_left(self, worker: "asyncio.Task[None]") -> None:
+        self._workers.discard(worker)
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            self._log.error("a worker broke", exc_info=error)
+        if self._waiting and not self._draining:
+            self._employ()
+
+    async def _work(self) -> None:
+        """Items one after the other, until none waits."""
+        terms = self._terms
+        assert terms is not None
+        turned = time.monotonic()
+        while self._waiting and len(self._workers) <= terms.concurrency:
+            job = self._waiting.popleft()
+            self._working.add(job)
+            outcome = await self._outcome(job, terms)
+            if job not in self._working:
+                continue  # given up meanwhile
+            self._working.discard(job)
+            if outcome is not None:
+                self._add(outcome)
+            else:
+                self._forget(job)
+            if self._may_prefetch and len(self._waiting) < terms.concurrency:
+                self._nudge.set()
+            now = time.monotonic()
+            if now - turned > _TURN_SECONDS:
+                self._measure()
+                await asyncio.sleep(0)
+                turned = time.monotonic()
+        self._measure()
+        self._nudge.set()
+
+    async def _outcome(self, job: Job, terms: Terms) -> Outcome | None:
+        """Do the work and say how it went; None if it is no longer this lane's business."""
+        if job.run.deadline < time.monotonic():
+            # it would be rescued while being worked on
+            return Release(job, "no time left before the deadline of its run")
+        tools = Tools(self._around.toolbox, self.name, self._settings, job.key, job.attempt)
+        job.started = time.monotonic()
+        timer = asyncio.timeout(terms.timeout)
+        try:
+            async with timer:
+                job.timer = timer
+                if self._threads is None:
+                    result = await self.workflow.work(job.item, tools)
+                else:
+                    result = await self._threads.call(self.workflow.work, job.item, tools)
+        except Retry as error:
+            return self._failure(job, error, retry_after=error.after)
+        except Reject as error:
+            return self._failure(job, error, permanent=True)
+        except Hold as error:
+            self._hold(error)
+            return Release(job, str(error), error.after)
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            # raised by the work itself, such as by a task group of its own
+            return self._failure(job, RuntimeError("work was cancelled from within"))
+        except TimeoutError as error:
+            if not timer.expired():
+                return self._failure(job, error)
+            if job.cancelled is not None:
+                return Release(job, "drained") if job.cancelled == "drain" else None
+            self._metrics.timeouts += 1
+            return self._failure(job, TimeoutError(f"not done after {terms.timeout:g} s"))
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end the listener
+            return self._failure(job, error)
+        finally:
+            job.timer = None
+        if job.cancelled is not None and job.cancelled != "drain":
+            return None
+        milliseconds = self._took(job)
+        if isinstance(result, Final):
+            return Success(job, result.result, result.word, milliseconds)
+        return Success(job, result, None, milliseconds)
+
+    def _failure(
+        self, job: Job, error: BaseException, *, permanent: bool = False, retry_after: float | None = None
+    ) -> Failure | None:
+        if job.cancelled is not None and job.cancelled != "drain":
+            return None
+        if isinstance(error, Retry | Reject):
+            text, unexpected = storable(str(error)), None
+        else:
+            text, unexpected = storable(f"{type(error).__name__}: {error}".rstrip(": ")), error
+        self._log.warning(
+            "item rejected" if permanent else "item failed",
+            extra={"run": job.run.id, "item": job.key, "attempt": job.attempt, "error": text},
+            exc_info=unexpected if unexpected is not None and not isinstance(unexpected, TimeoutError) else None,
+        )
+        return Failure(job, text, permanent, retry_after, self._took(job))
+
+    def _took(self, job: Job) -> float:
+        milliseconds = (time.monotonic() - job.started) * 1000
+        self._metrics.durations[bucket(milliseconds)] += 1
+        return milliseconds
+
+    def _hold(self, hold: Hold) -> None:
+        """What every item needs is unavailable, so those that wait here need not find out one by one."""
+        assert hold.after is not None
+        self._log.warning("held", extra={"reason": str(hold), "seconds": hold.after})
+        self._held_until = max(self._held_until, time.monotonic() + hold.after)
+        self._release_waiting(str(hold), hold.after)
+
+    # -- letting go ----------------------------------------------------------------------------------------------------
+
+    def _release_waiting(self, reason: str, hold: float | None = None) -> None:
+        while self._waiting:
+            self._add(Release(self._waiting.popleft(), reason, hold))
+
+    def _add(self, outcome: Outcome) -> None:
+        if outcome.job.cancelled in ("lost", "revoked"):
+            self._forget(outcome.job)
+        else:
+            self._completion.add(outcome)
+
+    def _lose(self, run: Run) -> None:
+        """The lease is gone: another listener may be at it, so this work stops."""
+        run.lost = True
+        self._metrics.lost_runs += 1
+        self._log.warning("run lost: its lease ran out or it was closed", extra={"run": run.id, "items": len(run.jobs)})
+        for job in list(run.jobs.values()):
+            self._abandon(job, "lost")
+        self._settled(run)
+
+    def _abandon(self, job: Job, why: str) -> None:
+        job.cancel(why)
+        if job in self._working:
+            return  # its worker notices
+        try:
+            self._waiting.remove(job)
+        except ValueError:
+            return  # finished: the database will refuse it
+        self._forget(job)
+
+    def _forget(self, job: Job) -> None:
+        job.run.unfinished -= 1
+        job.run.settle(job.key)
+        self._settled(job.run)
+
+    def _settled(self, run: Run) -> None:
+        """Some of its items are done with; after the last, the run is over."""
+        if not run.jobs and self._runs.pop(run.id, None) is not None:
+            self._around.heartbeat.drop(run.id)
+            self._log.info(
+                "run finished",
+                extra={
+                    "run": run.id,
+                    "found": run.claimed,
+                    "succeeded": run.succeeded,
+                    "failed": run.failed + run.rejected,
+                    **{
+                        name: count
+                        for name in ("rejected", "released", "refused")
+                        if (count := getattr(run, name))
+                    },
+                    "seconds": round(time.monotonic() - run.started, 3),
+                },
+            )
+        self._measure()
+        self._nudge.set()
+
+    def _measure(self) -> None:
+        metrics = self._metrics
+        metrics.waiting = len(self._waiting)
+        metrics.working = len(self._working)
+        metrics.unsaved = self._completion.unsaved
+        metrics.open_runs = len(self._runs)
+
+
+_GONE = object()
