@@ -13,7 +13,7 @@ class Backoff:
 
     def next(self) -> float:
         """The delay after one more failure."""
-        ceiling = min(self._most, self._first * 2 ** min(self.failures, 30))
+        ceiling: float = min(self._most, self._first * 2 ** min(self.failures, 30))
         self.failures += 1
         return ceiling * random.uniform(0.5, 1)  # noqa: S311 - spreads load, guards nothing
 

@@ -120,7 +120,7 @@ class Completion:
         while not run.lost:
             try:
                 await self._write(run, outcomes)
-            except Exception as error:  # noqa: BLE001 - sorted out below, whatever it is
+            except Exception as error:
                 cause = error.cause if isinstance(error, SaveError) else error
                 if is_unreachable(cause) or (is_passing(cause) and backoff.failures < _PATIENCE):
                     if self._giving_up:
@@ -185,7 +185,9 @@ class Completion:
         if missed:
             run.refused += missed
             self._metrics.refused += missed
-            self._log.warning("results refused: the items are no longer this run's", extra={"run": run.id, "items": missed})
+            self._log.warning(
+                "results refused: the items are no longer this run's", extra={"run": run.id, "items": missed}
+            )
 
     def _count(self, run: Run, accepted: int, failures: list[Failure], released: int, dead: int) -> None:
         rejected = sum(failure.permanent for failure in failures)

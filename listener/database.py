@@ -1,10 +1,10 @@
-"""The one way to the database: a small pool, short transactions, and a session on the same connection when asked for."""
+"""The one way to the database: a small pool, short transactions, and on demand a session on the same connection."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 from psycopg import conninfo
@@ -49,7 +49,8 @@ class Transaction:
 
     @property
     def session(self) -> "AsyncSession":
-        assert self.opened_session is not None
+        if self.opened_session is None:
+            raise RuntimeError("this transaction was opened without a session")
         return self.opened_session
 
 
@@ -92,22 +93,16 @@ class Database:
         except Exception as error:
             if is_unreachable(error):
                 # one connection died: the others are looked at before they are handed out again
-                await self._check()
+                with suppress(psycopg.Error):
+                    await self._pool.check()
             raise
-
-    async def _check(self) -> None:
-        try:
-            await self._pool.check()
-        except psycopg.Error:
-            pass
 
     @asynccontextmanager
     async def _with_session(self) -> AsyncIterator[Transaction]:
         from sqlalchemy.ext.asyncio import AsyncSession
 
         async with self._sqlalchemy().connect() as wrapped, wrapped.begin():
-            raw = (await wrapped.get_raw_connection()).driver_connection
-            assert isinstance(raw, psycopg.AsyncConnection)
+            raw = cast("psycopg.AsyncConnection[Any]", (await wrapped.get_raw_connection()).driver_connection)
             async with AsyncSession(bind=wrapped, expire_on_commit=False) as session:
                 yield Transaction(raw, session)
                 await session.flush()

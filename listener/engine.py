@@ -72,9 +72,17 @@ class Tick(NamedTuple):
     note: str | None
 
 
+async def one(cursor: psycopg.AsyncCursor[Any]) -> tuple[Any, ...]:
+    """The only row of an answer that always has one."""
+    row: tuple[Any, ...] | None = await cursor.fetchone()
+    if row is None:
+        raise RuntimeError("the database gave no answer where it always gives one")
+    return row
+
+
 # Settings and claim in one round trip: a change by alter_workflow() counts from the next claim on.
 _CLAIM = """
-SELECT w.relation::text, w.key_column, w.key_type::text, w.batch_size, w.max_instances, w.concurrency,
+SELECT w.relation::text, w.key_column, format_type(w.key_type, -1), w.batch_size, w.max_instances, w.concurrency,
        extract(epoch FROM w.lease)::float8, extract(epoch FROM w.timeout)::float8,
        c.run, c.keys, c.attempts, extract(epoch FROM c.deadline - now())::float8,
        c.reason, extract(epoch FROM c.again_at - now())::float8
@@ -105,9 +113,8 @@ async def succeed(
         "SELECT accepted, refused FROM scheduler.succeed(%s, %s::text[], %s::text[], %s::integer[])",
         (run, keys, words, histogram),
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    return row[0], row[1] or []
+    accepted, refused = await one(cursor)
+    return accepted, refused or []
 
 
 async def fail(
@@ -126,9 +133,8 @@ async def fail(
         " %s::integer[])",
         (run, keys, errors, permanent, delays, histogram),
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    return row[0] or [], row[1] or []
+    refused, dead = await one(cursor)
+    return refused or [], dead or []
 
 
 async def release(
@@ -139,9 +145,8 @@ async def release(
         "SELECT scheduler.release(%s, %s::text[], %s, %s::interval)",
         (run, keys, reason, None if hold is None else timedelta(seconds=hold)),
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    return int(row[0] or 0)
+    (released,) = await one(cursor)
+    return int(released or 0)
 
 
 async def tick(connection: AsyncConnection) -> list[Tick]:

@@ -12,12 +12,12 @@ from listener.errors import UserError
 from listener.faults import describe, driver_error
 
 
-class Unloadable(Exception):
+class UnloadableError(Exception):
     """One row that does not fit its type; the others are not held up by it."""
 
 
 Loaded = dict[str, Any]
-"""Items by key; a row that does not fit is an `Unloadable` in its place, one that is gone is absent."""
+"""Items by key; a row that does not fit is an `UnloadableError` in its place, one that is gone is absent."""
 
 
 class Loader(Protocol):
@@ -91,7 +91,7 @@ class RowLoader:
 
 
 class MappedLoader:
-    """Instances of a SQLAlchemy class, detached: `work` has no database to go back to, so load eagerly what it needs."""
+    """Instances of a SQLAlchemy class, detached: `work` has no database, so what it needs must be loaded eagerly."""
 
     needs_session = True
 
@@ -112,7 +112,7 @@ class MappedLoader:
                 except Exception as single:
                     if driver_error(single) is not None:
                         raise
-                    loaded[key] = Unloadable(describe(single))
+                    loaded[key] = UnloadableError(describe(single))
             return loaded
 
     async def _select(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
@@ -145,8 +145,8 @@ def _select(terms: Terms, names: Iterable[str]) -> sql.Composed:
 def _attempt(build: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> Any:
     try:
         return build(values)
-    except Exception as error:  # noqa: BLE001 - the type's own validation may raise anything
-        return Unloadable(describe(error))
+    except Exception as error:
+        return UnloadableError(describe(error))
 
 
 def _dataclass_columns(item: type[Any]) -> dict[str, bool]:

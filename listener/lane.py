@@ -12,11 +12,11 @@ from listener import engine
 from listener.backoff import Backoff
 from listener.completion import Completion
 from listener.database import Database
-from listener.engine import Claim, Terms
+from listener.engine import Claim
 from listener.errors import UserError
 from listener.faults import describe, is_passing, storable
 from listener.heartbeat import Heartbeat
-from listener.items import Unloadable, loader_for
+from listener.items import UnloadableError, loader_for
 from listener.logs import FieldLog, log_of
 from listener.metrics import Metrics, bucket
 from listener.run import Failure, Job, Outcome, Release, Run, Success
@@ -67,7 +67,8 @@ class Lane:
             is_busy=lambda: bool(self._waiting or self._working),
             settled=self._settled,
         )
-        self._terms: Terms | None = None
+        self._concurrency = 1
+        self._max_instances: int | None = None
         self._runs: dict[int, Run] = {}
         self._waiting: deque[Job] = deque()
         self._working: set[Job] = set()
@@ -83,6 +84,7 @@ class Lane:
         self._not_before = 0.0
         self._held_until = 0.0
         self._draining = False
+        self._claiming = asyncio.Lock()
 
     # -- what others tell it ------------------------------------------------------------------------------------------
 
@@ -128,8 +130,9 @@ class Lane:
                 continue
             self._rung = None
             try:
-                await self._claim(why)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the other lanes do not notice
+                async with self._claiming:
+                    await self._claim(why)
+            except Exception as error:
                 self._stumble(error)
             self.swept.set()
 
@@ -146,6 +149,8 @@ class Lane:
         self._draining = True
         self._nudge.set()
         self._release_waiting("drained")
+        async with self._claiming:
+            pass  # a claim under way is waited for: what it brings is released at once
         while self._working and not patience.done():
             await asyncio.wait([patience, *self._workers], return_when=asyncio.FIRST_COMPLETED)
         for job in list(self._working):
@@ -173,7 +178,7 @@ class Lane:
         if self._not_before > now:
             return None, self._not_before - now
         if not self._has_room():
-            return None, None
+            return None, self.poll_seconds
         if self._rung == "start":
             return "start", None
         if self._held_until > now:
@@ -188,17 +193,13 @@ class Lane:
 
     def _has_room(self) -> bool:
         """Room for another batch: only so many that every worker finds its next item, whatever the backlog."""
-        terms = self._terms
-        if terms is None:
-            return True
-        if terms.max_instances is not None and len(self._runs) >= terms.max_instances:
+        if self._max_instances is not None and len(self._runs) >= self._max_instances:
             return False
         if self._threads is not None and self._threads.busy - len(self._working) >= _MOST_HUNG_THREADS:
             self._trouble(f"{_MOST_HUNG_THREADS} threads hang in work past its timeout; restart this listener")
             return False
-        return len(self._waiting) < terms.concurrency and (
-            self._may_prefetch or len(self._waiting) + len(self._working) < terms.concurrency
-        )
+        idle_workers = self._concurrency - len(self._working)
+        return len(self._waiting) < (self._concurrency if self._may_prefetch else idle_workers)
 
     async def _claim(self, why: str) -> None:
         """One short transaction: Queued → Processing, and the rows as items."""
@@ -224,7 +225,7 @@ class Lane:
                 "Register it with scheduler.create_workflow(); its rows stay as they are until then.",
             )
         self._recovered()
-        self._terms = claim.terms
+        self._concurrency, self._max_instances = claim.terms.concurrency, claim.terms.max_instances
         if claim.run is None:
             self._nothing(why, claim)
         else:
@@ -233,7 +234,7 @@ class Lane:
     def _nothing(self, why: str, claim: Claim) -> None:
         now = time.monotonic()
         self._expect_more = self._may_prefetch = False
-        self._next_poll = now + self.poll_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
+        self._plan_poll()
         if claim.again_in is not None:
             again = now + max(claim.again_in, 0.0)
             if claim.reason == "empty":
@@ -250,9 +251,10 @@ class Lane:
 
     def _begin(self, why: str, claim: Claim, run_id: int, loaded: dict[str, Any]) -> None:
         self._futile = 0
+        self._plan_poll()
         self._expect_more = True
         self._may_prefetch = len(claim.keys) >= claim.terms.batch_size
-        run = Run(run_id, claim.terms.lease, time.monotonic() + claim.seconds_left)
+        run = Run(run_id, claim.terms, time.monotonic() + claim.seconds_left)
         run.claimed = run.unfinished = len(claim.keys)
         self._runs[run_id] = run
         self._metrics.found(why, len(claim.keys))
@@ -263,7 +265,7 @@ class Lane:
             job = run.jobs[key] = Job(run, key, attempt, item)
             if item is _GONE:
                 unfit.append(Failure(job, "the row is not there, or hidden from the listener", False, None, 0.0))
-            elif isinstance(item, Unloadable):
+            elif isinstance(item, UnloadableError):
                 unfit.append(Failure(job, str(item), True, None, 0.0))
             else:
                 self._waiting.append(job)
@@ -274,6 +276,9 @@ class Lane:
         for outcome in unfit:
             self._add(outcome)
         self._measure()
+
+    def _plan_poll(self) -> None:
+        self._next_poll = time.monotonic() + self.poll_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
 
     async def _return_orphans(self) -> None:
         while self._orphans:
@@ -304,8 +309,7 @@ class Lane:
 
     def _employ(self) -> None:
         """As many workers as there are items waiting, at most `concurrency`."""
-        assert self._terms is not None
-        for _ in range(min(self._terms.concurrency - len(self._workers), len(self._waiting))):
+        for _ in range(min(self._concurrency - len(self._workers), len(self._waiting))):
             worker = asyncio.create_task(self._work(), name=f"work {self.name}")
             self._workers.add(worker)
             worker.add_done_callback(self._worker_left)
@@ -319,13 +323,11 @@ class Lane:
 
     async def _work(self) -> None:
         """Items one after the other, until none waits."""
-        terms = self._terms
-        assert terms is not None
         turned = time.monotonic()
-        while self._waiting and len(self._workers) <= terms.concurrency:
+        while self._waiting and len(self._workers) <= self._concurrency:
             job = self._waiting.popleft()
             self._working.add(job)
-            outcome = await self._outcome(job, terms)
+            outcome = await self._outcome(job)
             if job not in self._working:
                 continue  # given up meanwhile
             self._working.discard(job)
@@ -333,7 +335,7 @@ class Lane:
                 self._add(outcome)
             else:
                 self._forget(job)
-            if self._may_prefetch and len(self._waiting) < terms.concurrency:
+            if self._may_prefetch and len(self._waiting) < self._concurrency:
                 self._nudge.set()
             now = time.monotonic()
             if now - turned > _TURN_SECONDS:
@@ -343,14 +345,15 @@ class Lane:
         self._measure()
         self._nudge.set()
 
-    async def _outcome(self, job: Job, terms: Terms) -> Outcome | None:
+    async def _outcome(self, job: Job) -> Outcome | None:
         """Do the work and say how it went; None if it is no longer this lane's business."""
+        timeout = job.run.terms.timeout
         if job.run.deadline < time.monotonic():
             # it would be rescued while being worked on
             return Release(job, "no time left before the deadline of its run")
         tools = Tools(self._around.toolbox, self.name, self._settings, job.key, job.attempt)
         job.started = time.monotonic()
-        timer = asyncio.timeout(terms.timeout)
+        timer = asyncio.timeout(timeout)
         try:
             async with timer:
                 job.timer = timer
@@ -376,10 +379,10 @@ class Lane:
             if job.cancelled is not None:
                 return Release(job, "drained") if job.cancelled == "drain" else None
             self._metrics.timeouts += 1
-            return self._failure(job, TimeoutError(f"not done after {terms.timeout:g} s"))
+            return self._failure(job, TimeoutError(f"not done after {timeout:g} s"))
         except (KeyboardInterrupt, GeneratorExit):
             raise
-        except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end the listener
+        except BaseException as error:
             return self._failure(job, error)
         finally:
             job.timer = None
@@ -413,7 +416,6 @@ class Lane:
 
     def _hold(self, hold: Hold) -> None:
         """What every item needs is unavailable, so those that wait here need not find out one by one."""
-        assert hold.after is not None
         self._log.warning("held", extra={"reason": str(hold), "seconds": hold.after})
         self._held_until = max(self._held_until, time.monotonic() + hold.after)
         self._release_waiting(str(hold), hold.after)
@@ -437,7 +439,8 @@ class Lane:
         self._log.warning("run lost: its lease ran out or it was closed", extra={"run": run.id, "items": len(run.jobs)})
         for job in list(run.jobs.values()):
             self._abandon(job, "lost")
-        self._settled(run)
+        # work that does not let itself be stopped must not keep the lane from its next run
+        self._close(run)
 
     def _abandon(self, job: Job, why: str) -> None:
         job.cancel(why)
@@ -456,25 +459,27 @@ class Lane:
 
     def _settled(self, run: Run) -> None:
         """Some of its items are done with; after the last, the run is over."""
-        if not run.jobs and self._runs.pop(run.id, None) is not None:
-            self._around.heartbeat.drop(run.id)
-            self._log.info(
-                "run finished",
-                extra={
-                    "run": run.id,
-                    "found": run.claimed,
-                    "succeeded": run.succeeded,
-                    "failed": run.failed + run.rejected,
-                    **{
-                        name: count
-                        for name in ("rejected", "released", "refused")
-                        if (count := getattr(run, name))
-                    },
-                    "seconds": round(time.monotonic() - run.started, 3),
-                },
-            )
+        if not run.jobs:
+            self._close(run)
         self._measure()
         self._nudge.set()
+
+    def _close(self, run: Run) -> None:
+        if self._runs.pop(run.id, None) is None:
+            return
+        self._around.heartbeat.drop(run.id)
+        unusual = {name: count for name in ("rejected", "released", "refused") if (count := getattr(run, name))}
+        self._log.info(
+            "run finished",
+            extra={
+                "run": run.id,
+                "found": run.claimed,
+                "succeeded": run.succeeded,
+                "failed": run.failed + run.rejected,
+                **unusual,
+                "seconds": round(time.monotonic() - run.started, 3),
+            },
+        )
 
     def _measure(self) -> None:
         metrics = self._metrics

@@ -1,4 +1,4 @@
-"""Counters of this process, collected in one place. `snapshot()` is what a health check, a page or a heartbeat shows."""
+"""Counters of this process in one place. `snapshot()` is what a health check, a page or a heartbeat shows."""
 
 import math
 import time

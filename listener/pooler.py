@@ -1,10 +1,6 @@
 """Recognising a connection pooler. In transaction mode LISTEN, prepared statements and session settings are lost."""
 
-from typing import Any
-
-import psycopg
-
-AsyncConnection = psycopg.AsyncConnection[Any]
+from listener.engine import AsyncConnection, one
 
 
 async def is_pooled(connection: AsyncConnection) -> bool:
@@ -27,7 +23,5 @@ async def shares_backends(connection: AsyncConnection, other: AsyncConnection) -
 
 
 async def _backend(connection: AsyncConnection) -> int:
-    cursor = await connection.execute("SELECT pg_backend_pid()")
-    row = await cursor.fetchone()
-    assert row is not None
-    return int(row[0])
+    (pid,) = await one(await connection.execute("SELECT pg_backend_pid()"))
+    return int(pid)

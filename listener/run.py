@@ -5,6 +5,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from listener.engine import Terms
+
 
 class Job:
     """One item of a run."""
@@ -34,7 +36,7 @@ class Run:
     """One claimed batch."""
 
     id: int
-    lease: float
+    terms: Terms
     deadline: float
     """Monotonic, so that the clocks of two machines need not agree."""
     jobs: dict[str, Job] = field(default_factory=dict)

@@ -68,7 +68,7 @@ def _serve(inbox: "queue.SimpleQueue[_Call | None]") -> None:
         error: BaseException | None = None
         try:
             result = call.function()
-        except BaseException as raised:  # noqa: BLE001 - handed to the caller, whatever it is
+        except BaseException as raised:
             # StopIteration cannot be set on a future, and SystemExit there would end the loop
             error = raised if isinstance(raised, Exception) and not isinstance(raised, StopIteration) else _wrap(raised)
         try:

@@ -80,4 +80,3 @@ class Tools:
     def idempotency_key(self) -> str:
         """The same on every attempt at this item: send it with calls that must not take effect twice."""
         return f"{self._workflow}:{self.key}"
-

@@ -9,7 +9,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 if TYPE_CHECKING:
     from pydantic_settings import BaseSettings
@@ -25,7 +25,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """The same rule as scheduler.workflow.name."""
 
 
-class Retry(Exception):
+class Retry(Exception):  # noqa: N818 - an instruction, not an error
     """It may work later: the item is tried again after `after`, or after the workflow's own backoff.
 
     The attempt counts; after `max_attempts` the item is in the dead letter.
@@ -36,14 +36,14 @@ class Retry(Exception):
         self.after = _seconds(after)
 
 
-class Reject(Exception):
+class Reject(Exception):  # noqa: N818
     """It will never work: the item goes to the dead letter at once."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
 
 
-class Hold(Exception):
+class Hold(Exception):  # noqa: N818
     """Something every item of this workflow needs is unavailable: a quota used up, an API that is down.
 
     The item goes back to Queued with no attempt spent, and the whole workflow, on every listener, waits for `after`.
@@ -51,7 +51,7 @@ class Hold(Exception):
 
     def __init__(self, reason: str, *, after: timedelta | float = 60) -> None:
         super().__init__(reason)
-        self.after = _seconds(after)
+        self.after: float = _seconds(after) or 0.0
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Final(Generic[Result]):
     """A result whose item ends in another word than the workflow's completed one: `return Final("Filtered", page)`."""
 
     word: str
-    result: Result = cast(Any, None)
+    result: Result = None  # type: ignore[assignment]
 
 
 @dataclass(slots=True)

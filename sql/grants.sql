@@ -42,7 +42,8 @@ $$;
 REVOKE ALL ON SCHEMA scheduler FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA scheduler FROM PUBLIC, scheduler_admin, scheduler_listener, scheduler_monitor;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA scheduler FROM PUBLIC, scheduler_admin, scheduler_listener, scheduler_monitor, scheduler_cron;
-ALTER DEFAULT PRIVILEGES FOR ROLE scheduler_owner IN SCHEMA scheduler REVOKE ALL ON FUNCTIONS FROM PUBLIC;
+-- not IN SCHEMA: that can only add to what everybody gets by default
+ALTER DEFAULT PRIVILEGES FOR ROLE scheduler_owner REVOKE ALL ON FUNCTIONS FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA scheduler TO scheduler_owner, scheduler_cron, scheduler_admin, scheduler_listener, scheduler_monitor;
 

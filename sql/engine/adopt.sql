@@ -38,6 +38,23 @@ AS $$
 $$;
 COMMENT ON FUNCTION scheduler._base_type(oid) IS 'Internal: the type under a domain, or the type itself.';
 
+CREATE OR REPLACE FUNCTION scheduler._check_owner(relation regclass, who name) RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    owner oid := (SELECT relowner FROM pg_catalog.pg_class WHERE oid = relation);
+BEGIN
+    -- The index and the triggers need ownership. A definer function asks for its session's user, as the caller is hidden
+    -- from it; without that it could be used to reach another's table.
+    IF NOT pg_has_role(who, owner, CASE WHEN who = session_user THEN 'MEMBER' ELSE 'USAGE' END) THEN
+        RAISE EXCEPTION 'only the owner of % may register a workflow on it', relation
+            USING ERRCODE = 'insufficient_privilege', HINT = format('Do it as %1$I, or: GRANT %1$I TO %2$I;', pg_get_userbyid(owner), who);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION scheduler._check_owner(regclass, name) IS 'Internal: refuses whoever could not own the table.';
+
 CREATE OR REPLACE FUNCTION scheduler._check_table(relation regclass) RETURNS void
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -62,12 +79,7 @@ BEGIN
         RAISE EXCEPTION 'row security of % hides its rows from the engine', relation
             USING ERRCODE = 'insufficient_privilege', HINT = format('CREATE POLICY scrapersky ON %s TO scheduler_owner, scheduler_listener USING (true);', relation);
     END IF;
-    -- the index and the trigger need ownership; without this check a definer function could be used to reach another's table
-    IF NOT pg_has_role(current_user, c.relowner, 'USAGE') THEN
-        RAISE EXCEPTION 'only the owner of % may register a workflow on it', relation
-            USING ERRCODE = 'insufficient_privilege',
-                  HINT = format('Do it as %1$I, or: GRANT %1$I TO %2$I;', pg_get_userbyid(c.relowner), current_user);
-    END IF;
+    PERFORM scheduler._check_owner(relation, current_user);
 END
 $$;
 COMMENT ON FUNCTION scheduler._check_table(regclass) IS 'Internal: refuses what cannot be a queue or is not the caller''s to register.';
@@ -145,31 +157,37 @@ AS $$
 DECLARE
     probe refcursor;
     canonical text;
-    path text := current_setting('search_path');
+    path text := pg_catalog.current_setting('search_path');
+    dates text := pg_catalog.current_setting('datestyle');
 BEGIN
     IF ready IS NULL THEN
         RETURN NULL;
     END IF;
     BEGIN
         -- a cursor takes exactly one query, so a predicate cannot smuggle in a second statement
-        OPEN probe FOR EXECUTE pg_catalog.format(E'SELECT FROM %s WHERE (%s\n) LIMIT 0', relation, ready);
+        OPEN probe FOR EXECUTE pg_catalog.format(E'SELECT FROM %s AS t WHERE (%s\n) LIMIT 0', relation, ready);
         CLOSE probe;
-        EXECUTE pg_catalog.format('CREATE TEMPORARY TABLE scheduler_probe (LIKE %s)', relation);
-        EXECUTE pg_catalog.format(E'CREATE POLICY ready ON pg_temp.scheduler_probe USING (%s\n)', ready);
+        -- named as in the engine's statements, so that a subquery can refer to the row; last in the path, so that a real table t is not hidden
+        PERFORM pg_catalog.set_config('search_path', pg_catalog.concat_ws(', ', nullif(path, ''), 'pg_temp'), true);
+        EXECUTE pg_catalog.format('CREATE TEMPORARY TABLE t (LIKE %s)', relation);
+        EXECUTE pg_catalog.format(E'CREATE POLICY ready ON pg_temp.t USING (%s\n)', ready);
     EXCEPTION
-        WHEN query_canceled OR insufficient_privilege THEN RAISE;
+        WHEN query_canceled THEN RAISE;
+        WHEN insufficient_privilege THEN
+            RAISE EXCEPTION 'the ready predicate cannot be used by %: %', current_user, SQLERRM
+                USING ERRCODE = 'insufficient_privilege', HINT = pg_catalog.format('Grant what is missing, as in: GRANT SELECT ON … TO %I;', current_user);
         WHEN OTHERS THEN
             RAISE EXCEPTION 'the ready predicate cannot be used: %', SQLERRM
                 USING ERRCODE = 'invalid_parameter_value',
-                      HINT = pg_catalog.format('It stands behind WHERE on %s and must be one true-or-false expression. Given: %s', relation, ready);
+                      HINT = pg_catalog.format('It stands behind SELECT FROM %s AS t WHERE and must be one true-or-false expression. Given: %s', relation, ready);
     END;
-    -- the server's own text of it, every name outside pg_catalog qualified, so it means the same under any search_path
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    -- the server's own text of it, every name outside pg_catalog qualified and every date unmistakable, so it means the same in any session
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('datestyle', 'ISO', true);
     SELECT pg_catalog.pg_get_expr(p.polqual, p.polrelid) INTO canonical
     FROM pg_catalog.pg_policy AS p
-    WHERE p.polrelid = pg_catalog.to_regclass('pg_temp.scheduler_probe') AND p.polname = 'ready';
-    PERFORM pg_catalog.set_config('search_path', path, true);
-    DROP TABLE pg_temp.scheduler_probe;
+    WHERE p.polrelid = pg_catalog.to_regclass('pg_temp.t') AND p.polname = 'ready';
+    PERFORM pg_catalog.set_config('search_path', path, true), pg_catalog.set_config('datestyle', dates, true);
+    DROP TABLE pg_temp.t;
     RETURN canonical;
 END
 $$;
@@ -183,10 +201,10 @@ AS $$
     -- already touched are left out. Queued and running rows are never ready.
     SELECT format('(%s) AND (%2$I IS NULL OR %2$I <> ALL (%3$L::%4$s[]))', w.ready, w.status_column,
                   -- a text or the name of a type that reads the same is not the column
-                  CASE WHEN regexp_replace(w.ready, '''(?:[^'']|'''')*''|::[\w."]+', '', 'g') ~ ('\m' || regexp_replace(w.status_column, '(\W)', '\\\1', 'g') || '\M')
+                  CASE WHEN regexp_replace(w.ready, '''(?:[^'']|'''')*''|::[\w."]+', '', 'g') ~ CASE WHEN quote_ident(w.status_column) = w.status_column THEN '\m' || w.status_column || '\M' ELSE '***=' || quote_ident(w.status_column) END
                        THEN array_remove(ARRAY[w.queued, w.processing], NULL)
                        ELSE array_remove(ARRAY[w.queued, w.processing, w.completed, w.failed], NULL) END,
-                  w.status_type)
+                  format_type(w.status_type, -1))
 $$;
 COMMENT ON FUNCTION scheduler._ready_sql(scheduler.workflow) IS 'Internal: the whole condition under which dispatch marks a row Queued.';
 
@@ -202,7 +220,7 @@ COMMENT ON FUNCTION scheduler._order_sql(scheduler.workflow) IS 'Internal: the o
 CREATE OR REPLACE FUNCTION scheduler._word(w scheduler.workflow, word text) RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT format('%L::%s', word, w.status_type) $$;
+AS $$ SELECT format('%L::%s', word, format_type(w.status_type, -1)) $$;
 COMMENT ON FUNCTION scheduler._word(scheduler.workflow, text) IS 'Internal: a status word as a typed literal.';
 
 CREATE OR REPLACE FUNCTION scheduler._build_index(w scheduler.workflow, kind text, predicate text) RETURNS void
@@ -228,7 +246,8 @@ BEGIN
     END IF;
     EXECUTE ddl;
 EXCEPTION
-    WHEN invalid_object_definition THEN
+    -- a function that may change its mind, or a subquery
+    WHEN invalid_object_definition OR feature_not_supported THEN
         IF kind <> 'ready' THEN
             RAISE;
         END IF;
@@ -296,49 +315,73 @@ END
 $$;
 COMMENT ON FUNCTION scheduler._build_triggers(scheduler.workflow, boolean) IS 'Internal: puts the workflow''s triggers on its table, or takes them off.';
 
-CREATE OR REPLACE FUNCTION scheduler._grant_table(w scheduler.workflow) RETURNS void
+CREATE OR REPLACE FUNCTION scheduler._grants(w scheduler.workflow) RETURNS TABLE (object oid, item text, privilege text, grantee text, held boolean)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    -- the schemas of the table and of the types its words and keys are cast to
+    WITH home AS (
+        SELECT c.relnamespace AS id FROM pg_catalog.pg_class AS c WHERE c.oid = w.relation
+        UNION
+        SELECT t.typnamespace FROM pg_catalog.pg_type AS t
+        WHERE t.oid IN (w.status_type, w.key_type, (SELECT a.atttypid FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = w.relation AND a.attname = w.status_column))
+          AND t.typnamespace <> 'pg_catalog'::regnamespace
+    )
+    SELECT h.id, format('USAGE ON SCHEMA %s TO %s', h.id::regnamespace, r.name), format('USAGE ON SCHEMA %s', h.id::regnamespace), r.name, has_schema_privilege(r.name, h.id, 'USAGE')
+    FROM home AS h, (VALUES ('scheduler_owner'), ('scheduler_listener')) AS r (name)
+    UNION ALL
+    SELECT w.relation, format('SELECT TO %s', r.name), format('SELECT ON %s', w.relation), r.name, has_table_privilege(r.name, w.relation, 'SELECT')
+    FROM (VALUES ('scheduler_owner'), ('scheduler_listener')) AS r (name)
+    UNION ALL
+    -- the engine writes these columns and no others
+    SELECT w.relation, format('UPDATE (%I) TO scheduler_owner', a.attname), format('UPDATE (%I) ON %s', a.attname, w.relation), 'scheduler_owner', has_column_privilege('scheduler_owner', w.relation, a.attnum, 'UPDATE')
+    FROM pg_catalog.pg_attribute AS a
+    WHERE a.attrelid = w.relation AND a.attname IN (w.status_column, w.error_column)
+$$;
+COMMENT ON FUNCTION scheduler._grants(scheduler.workflow) IS 'Internal: what the engine and the listener need on the table, and nothing more; and whether they have it.';
+
+CREATE OR REPLACE FUNCTION scheduler._grant_table(w scheduler.workflow) RETURNS text[]
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    home name := (SELECT n.nspname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = w.relation);
-    grantee text;
+    g record;
+    granted text[] := '{}';
 BEGIN
-    FOREACH grantee IN ARRAY ARRAY['scheduler_owner', 'scheduler_listener'] LOOP
-        IF NOT has_schema_privilege(grantee, home, 'USAGE') THEN
-            BEGIN
-                EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', home, grantee);
-            EXCEPTION WHEN insufficient_privilege THEN NULL;
-            END;
-            IF NOT has_schema_privilege(grantee, home, 'USAGE') THEN
-                RAISE EXCEPTION 'the engine may not use schema %', quote_ident(home)
-                    USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT USAGE ON SCHEMA %I TO scheduler_owner, scheduler_listener;', home);
-            END IF;
+    FOR g IN SELECT * FROM scheduler._grants(w) AS x WHERE NOT x.held LOOP
+        BEGIN
+            EXECUTE format('GRANT %s TO %I', g.privilege, g.grantee);
+        EXCEPTION WHEN insufficient_privilege THEN NULL;
+        END;
+        -- who may not grant gets an error or only a warning
+        IF NOT (SELECT x.held FROM scheduler._grants(w) AS x WHERE x.item = g.item) THEN
+            RAISE EXCEPTION 'the engine needs % and you may not grant it', g.privilege
+                USING ERRCODE = 'insufficient_privilege', HINT = format('Ask its owner for: GRANT %s TO scheduler_owner, scheduler_listener;', g.privilege);
         END IF;
-        EXECUTE format('GRANT SELECT ON %s TO %I', w.relation, grantee);
+        granted := granted || g.item;
     END LOOP;
-    -- the engine writes these columns and no others
-    EXECUTE format('GRANT UPDATE (%s) ON %s TO scheduler_owner',
-                   concat_ws(', ', quote_ident(w.status_column), quote_ident(w.error_column)), w.relation);
+    RETURN granted;
 END
 $$;
-COMMENT ON FUNCTION scheduler._grant_table(scheduler.workflow) IS 'Internal: what the engine and the listener need on the table, and nothing more.';
+COMMENT ON FUNCTION scheduler._grant_table(scheduler.workflow) IS 'Internal: grants what the engine and the listener lack on the table; returns what that was.';
 
 CREATE OR REPLACE FUNCTION scheduler._leave_table(w scheduler.workflow) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    g record;
 BEGIN
     PERFORM scheduler._build_triggers(w, wanted => false);
     PERFORM scheduler._drop_index(w, part) FROM unnest(ARRAY['queued', 'ready']) AS part;
-    EXECUTE format('REVOKE UPDATE (%s) ON %s FROM scheduler_owner',
-                   concat_ws(', ', quote_ident(w.status_column), quote_ident(w.error_column)), w.relation);
-    IF EXISTS (SELECT FROM scheduler.workflow AS o WHERE o.relation = w.relation AND o.name <> w.name) THEN
-        -- another workflow may share these columns
-        PERFORM scheduler._grant_table(o) FROM scheduler.workflow AS o WHERE o.relation = w.relation AND o.name <> w.name;
-    ELSE
-        EXECUTE format('REVOKE ALL ON %s FROM scheduler_owner, scheduler_listener', w.relation);
-    END IF;
+    -- only what was granted for it, and not what another workflow needs
+    FOR g IN
+        SELECT * FROM scheduler._grants(w) AS mine
+        WHERE mine.item = ANY (w.granted)
+          AND NOT EXISTS (SELECT FROM scheduler.workflow AS o, LATERAL scheduler._grants(o) AS x WHERE o.name <> w.name AND x.object = mine.object AND x.item = mine.item)
+    LOOP
+        EXECUTE format('REVOKE %s FROM %I', g.privilege, g.grantee);
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION scheduler._leave_table(scheduler.workflow) IS 'Internal: takes off the table everything create_workflow() put on it.';

@@ -46,7 +46,7 @@ DECLARE
     taken text[];
 BEGIN
     IF only_keys IS NOT NULL THEN
-        condition := condition || format(' AND t.%I = ANY ($2::%s[])', w.key_column, w.key_type);
+        condition := condition || format(' AND t.%I = ANY ($2::%s[])', w.key_column, format_type(w.key_type, -1));
     ELSIF not_suspects THEN
         condition := condition || format(' AND NOT EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = %L AND a.key = t.%I::text AND a.state = ''active'' AND a.rescues > 0)', w.name, w.key_column);
     END IF;
@@ -54,21 +54,24 @@ BEGIN
         -- the caller holds the turn; what runs already is left out, and the rows themselves are not touched
         SELECT array_agg(k) INTO taken FROM scheduler.run AS r, unnest(r.keys) AS k WHERE r.workflow = w.name AND r.finished_at IS NULL;
         EXECUTE format('SELECT array_agg(q.key) FROM (SELECT t.%1$I::text AS key FROM %2$s AS t WHERE %3$s AND t.%1$I <> ALL ($3::%4$s[]) ORDER BY %5$s LIMIT $1) AS q',
-                       w.key_column, w.relation, condition, w.key_type, scheduler._order_sql(w))
+                       w.key_column, w.relation, condition, format_type(w.key_type, -1), scheduler._order_sql(w))
             INTO picked USING most, only_keys, coalesce(taken, '{}');
     ELSE
         -- MATERIALIZED: without it the planner may lock and claim more rows than the limit.
-        -- Joined by ctid, which costs least; a partitioned table may hold the same ctid twice, so there by key.
+        -- By an array of ctids: 3.9 ms for 1000 of 20,000 rows; joined to c by ctid 5.4 ms, as the planner then reads the whole
+        -- table for a hash join. A partitioned table may hold the same ctid twice, so there by key.
+        -- IS TRUE keeps IN from becoming a join, so the keys come out in the order of the queue.
         EXECUTE format($sql$
             WITH c AS MATERIALIZED (
                 SELECT t.ctid AS tid, t.%1$I AS key FROM %2$s AS t WHERE %3$s ORDER BY %4$s LIMIT $1
                 FOR NO KEY UPDATE SKIP LOCKED
             ), u AS (
-                UPDATE %2$s AS t SET %5$I = %6$s FROM c WHERE %7$s RETURNING t.%1$I::text AS key
+                UPDATE %2$s AS t SET %5$I = %6$s %7$s RETURNING t.%1$I AS key
             )
-            SELECT array_agg(key) FROM u
+            SELECT array_agg(c.key::text) FROM c WHERE (c.key IN (SELECT u.key FROM u)) IS TRUE
             $sql$, w.key_column, w.relation, condition, scheduler._order_sql(w), w.status_column, scheduler._word(w, w.processing),
-            CASE WHEN (SELECT relkind FROM pg_catalog.pg_class WHERE oid = w.relation) = 'p' THEN format('t.%I = c.key', w.key_column) ELSE 't.ctid = c.tid' END)
+            CASE WHEN (SELECT relkind FROM pg_catalog.pg_class WHERE oid = w.relation) = 'p' THEN format('FROM c WHERE t.%I = c.key', w.key_column)
+                 ELSE 'WHERE t.ctid = ANY (ARRAY(SELECT c.tid FROM c))' END)
             INTO picked USING most, only_keys;
     END IF;
     RETURN picked;

@@ -169,13 +169,14 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    RETURN nullif(current_setting(name, true), '');
+    -- of pg_cron only: others may hold secrets, such as primary_conninfo
+    RETURN CASE WHEN name LIKE 'cron.%' THEN nullif(current_setting(name, true), '') END;
 EXCEPTION
     -- pg_cron's settings are shown to pg_read_all_settings only; without it we know nothing of them
     WHEN insufficient_privilege THEN RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION scheduler._setting(text) IS 'Internal: a server setting, or NULL if it is not set or may not be read.';
+COMMENT ON FUNCTION scheduler._setting(text) IS 'Internal: a setting of pg_cron, or NULL if it is not set or may not be read.';
 
 CREATE OR REPLACE FUNCTION scheduler.cron_timezone() RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER

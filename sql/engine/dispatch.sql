@@ -25,14 +25,14 @@ BEGIN
             UPDATE %2$s AS t SET %4$I = %6$s FROM c WHERE t.%1$I = c.key RETURNING t.%1$I
         )
         SELECT count(*)::integer FROM u
-        $sql$, w.key_column, w.relation, w.key_type, w.status_column, scheduler._word(w, w.failed), scheduler._word(w, w.queued))
+        $sql$, w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.failed), scheduler._word(w, w.queued))
         INTO moved USING due;
     -- a row that no longer shows the failed word was changed by a person or deleted: nothing to retry there either
     UPDATE scheduler.attempt AS a SET state = 'active', retry_at = NULL
     WHERE a.workflow = w.name AND a.key = ANY (due) AND a.key = ANY (scheduler._keys_with(w, due, w.queued, w.processing));
     EXECUTE format('DELETE FROM scheduler.attempt AS a WHERE a.workflow = $1 AND a.key = ANY ($2) AND a.state = ''waiting''
                     AND NOT EXISTS (SELECT FROM %s AS t WHERE t.%I = a.key::%s AND t.%I = %s)',
-                   w.relation, w.key_column, w.key_type, w.status_column, scheduler._word(w, w.failed)) USING w.name, due;
+                   w.relation, w.key_column, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.failed)) USING w.name, due;
     IF moved > 0 AND w.doorbell = 'dispatch' THEN
         PERFORM scheduler._ring(w.name);
     END IF;
@@ -49,7 +49,7 @@ DECLARE
     found text[];
 BEGIN
     EXECUTE format('SELECT array_agg(t.%1$I::text) FROM %2$s AS t WHERE t.%1$I = ANY ($1::%3$s[]) AND t.%4$I = ANY ($2::text[]::%5$s[])',
-                   w.key_column, w.relation, w.key_type, w.status_column, w.status_type)
+                   w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, format_type(w.status_type, -1))
         INTO found USING keys, array_remove(words, NULL);
     RETURN coalesce(found, '{}');
 END

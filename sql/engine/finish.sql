@@ -15,7 +15,7 @@ BEGIN
         RETURN;
     END IF;
     asked := coalesce(wanted, r.keys);
-    IF wanted IS NULL THEN
+    IF wanted IS NULL OR wanted = r.keys THEN
         mine := r.keys;
     ELSE
         SELECT coalesce(array_agg(a.key), '{}') INTO mine
@@ -49,9 +49,11 @@ BEGIN
         cancelled = x.cancelled + CASE WHEN outcome = 'cancelled' THEN accepted ELSE 0 END,
         discarded = x.discarded + lost,
         histogram = CASE WHEN _settle.histogram IS NULL THEN x.histogram
-                         ELSE scheduler.histogram_add(x.histogram::bigint[], _settle.histogram::bigint[])::integer[] END
+                         ELSE scheduler.histogram_add(x.histogram::bigint[], _settle.histogram::bigint[])::integer[] END,
+        finished_at = CASE WHEN cardinality(remaining) = 0 THEN now() END
     WHERE x.id = r.id;
-    IF cardinality(remaining) = 0 THEN
+    -- closed with its last key, in one write; what is left is its slot, which r.slot does not tell: alter_workflow() may have given it one since
+    IF cardinality(remaining) = 0 AND EXISTS (SELECT FROM scheduler.slot AS s WHERE s.workflow = r.workflow AND s.run = r.id) THEN
         PERFORM scheduler._close_run(r.id);
     END IF;
 END
@@ -113,7 +115,7 @@ BEGIN
         changes := CASE WHEN w.error_column IS NOT NULL THEN format(', %I = NULL', w.error_column) ELSE '' END;
         IF words IS NULL THEN
             EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$I = %5$s%6$s WHERE t.%1$I = ANY ($1::%3$s[]) AND t.%4$I = %7$s RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
-                           w.key_column, w.relation, w.key_type, w.status_column, scheduler._word(w, w.completed), changes, scheduler._running_word(w))
+                           w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.completed), changes, scheduler._running_word(w))
                 INTO done USING f.mine;
         ELSE
             PERFORM scheduler._check_lengths(keys, cardinality(words));
@@ -126,7 +128,7 @@ BEGIN
             END LOOP;
             EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$I = coalesce(g.word, %5$L)::%8$s%6$s FROM unnest($1::%3$s[], $2) AS g (key, word), unnest($3::%3$s[]) AS m (key)
                                        WHERE t.%1$I = g.key AND m.key = g.key AND t.%4$I = %7$s RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
-                           w.key_column, w.relation, w.key_type, w.status_column, w.completed, changes, scheduler._running_word(w), w.status_type)
+                           w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, w.completed, changes, scheduler._running_word(w), format_type(w.status_type, -1))
                 INTO done USING keys, words, f.mine;
         END IF;
         done := coalesce(done, '{}');
@@ -169,7 +171,7 @@ BEGIN
         w := scheduler._live(r.workflow);
         EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$s FROM unnest($1::%3$s[], $2) AS g (key, error), unnest($3::%3$s[]) AS m (key)
                                    WHERE t.%1$I = g.key AND m.key = g.key AND t.%5$I = %6$s RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
-                       w.key_column, w.relation, w.key_type,
+                       w.key_column, w.relation, format_type(w.key_type, -1),
                        concat_ws(', ', format('%I = %s', w.status_column, scheduler._word(w, w.failed)), quote_ident(w.error_column) || ' = scheduler.redact(g.error)'),
                        w.status_column, scheduler._running_word(w))
             INTO done USING keys, errors, f.mine;

@@ -29,7 +29,8 @@ AS $$
 DECLARE
     n integer;
 BEGIN
-    EXECUTE format('SELECT count(*)::integer FROM (SELECT FROM %s WHERE %I = %s LIMIT $1) AS q', w.relation, w.status_column, scheduler._word(w, w.queued))
+    -- ordered, because after a large backlog has been worked off the planner still believes in it and would search the table
+    EXECUTE format('SELECT count(*)::integer FROM (SELECT FROM %s WHERE %I = %s ORDER BY %s LIMIT $1) AS q', w.relation, w.status_column, scheduler._word(w, w.queued), scheduler._order_sql(w))
         INTO n USING most;
     RETURN n;
 END
@@ -43,12 +44,12 @@ AS $$
 DECLARE
     canonical text[];
 BEGIN
-    EXECUTE format('SELECT array_agg(DISTINCT k::%1$s::text) FROM unnest($1) AS k WHERE k IS NOT NULL', w.key_type) INTO canonical USING ids;
+    EXECUTE format('SELECT array_agg(DISTINCT k::%1$s::text) FROM unnest($1) AS k WHERE k IS NOT NULL', format_type(w.key_type, -1)) INTO canonical USING ids;
     RETURN coalesce(canonical, '{}');
 EXCEPTION
     WHEN data_exception THEN
         RAISE EXCEPTION 'these are not keys of %: %', w.relation, SQLERRM
-            USING ERRCODE = 'invalid_parameter_value', HINT = format('Give values of %I, of type %s.', w.key_column, w.key_type);
+            USING ERRCODE = 'invalid_parameter_value', HINT = format('Give values of %I, of type %s.', w.key_column, format_type(w.key_type, -1));
 END
 $$;
 COMMENT ON FUNCTION scheduler._check_keys(scheduler.workflow, text[]) IS 'Internal: keys as the engine writes them, each once; an error if they are not of the key''s type.';
@@ -64,7 +65,7 @@ BEGIN
     IF w.processing IS NULL THEN
         -- the row never left Queued
         EXECUTE format('SELECT array_agg(t.%1$I::text) FROM %2$s AS t WHERE t.%1$I = ANY ($1::%3$s[]) AND t.%4$I = %5$s',
-                       w.key_column, w.relation, w.key_type, w.status_column, scheduler._word(w, w.queued))
+                       w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.queued))
             INTO moved USING keys;
     ELSE
         EXECUTE format($sql$
@@ -76,7 +77,7 @@ BEGIN
                 UPDATE %2$s AS t SET %4$I = %5$s FROM c WHERE t.%1$I = c.key RETURNING t.%1$I::text AS key
             )
             SELECT array_agg(key) FROM u
-            $sql$, w.key_column, w.relation, w.key_type, w.status_column, scheduler._word(w, w.queued), scheduler._word(w, w.processing),
+            $sql$, w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.queued), scheduler._word(w, w.processing),
             CASE WHEN wait THEN '' ELSE 'SKIP LOCKED' END)
             INTO moved USING keys;
     END IF;

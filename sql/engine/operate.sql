@@ -17,7 +17,7 @@ BEGIN
     already_queued := cardinality(scheduler._keys_with(w, wanted, w.queued)) - CASE WHEN w.processing IS NULL THEN running ELSE 0 END;
     -- never twice while in progress
     EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$I = %5$s WHERE t.%1$I = ANY ($1::%3$s[]) AND (t.%4$I IS NULL OR t.%4$I <> ALL ($2::text[]::%6$s[])) RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
-                   w.key_column, w.relation, w.key_type, w.status_column, scheduler._word(w, w.queued), w.status_type)
+                   w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.queued), format_type(w.status_type, -1))
         INTO moved USING wanted, array_remove(ARRAY[w.queued, w.processing], NULL);
     -- asked for by a person: it starts anew, also one that waited for a retry while Queued by hand
     DELETE FROM scheduler.attempt AS a WHERE a.workflow = w.name AND a.key = ANY (moved);
@@ -61,11 +61,11 @@ BEGIN
         -- by the ledger, unless the caller says otherwise: it knows what failed without searching the table
         IF ids IS NULL AND predicate IS NULL OR error IS NOT NULL THEN
             condition := condition || format(' AND t.%I IN (SELECT a.key::%s FROM scheduler.attempt AS a WHERE a.workflow = %L AND a.state IN (''dead'', ''waiting'') AND ($2 IS NULL OR a.error ILIKE $2))',
-                                             w.key_column, w.key_type, w.name);
+                                             w.key_column, format_type(w.key_type, -1), w.name);
         END IF;
     END IF;
     IF ids IS NOT NULL THEN
-        condition := condition || format(' AND t.%I = ANY ($1::%s[])', w.key_column, w.key_type);
+        condition := condition || format(' AND t.%I = ANY ($1::%s[])', w.key_column, format_type(w.key_type, -1));
     END IF;
     IF predicate IS NOT NULL THEN
         condition := condition || format(E' AND (%s\n)', predicate);
@@ -130,7 +130,7 @@ BEGIN
         stopped := stopped || hit;
     END LOOP;
     EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$I = %5$s WHERE t.%1$I = ANY ($1::%3$s[]) AND (t.%4$I = %6$s OR t.%1$I = ANY ($2::%3$s[]) AND t.%4$I = %7$s) RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
-                   w.key_column, w.relation, w.key_type, w.status_column, scheduler._word(w, w.idle), scheduler._word(w, w.queued), scheduler._running_word(w))
+                   w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.idle), scheduler._word(w, w.queued), scheduler._running_word(w))
         INTO backed USING wanted, stopped;
     backed := coalesce(backed, '{}');
     INSERT INTO scheduler.attempt AS a (workflow, key, state, reason)

@@ -35,7 +35,7 @@ BEGIN
         IF spent IS NOT NULL THEN
             EXECUTE format('UPDATE %s AS t SET %s WHERE t.%I = ANY ($1::%s[]) AND t.%I = %s',
                            w.relation, concat_ws(', ', format('%I = %s', w.status_column, scheduler._word(w, w.failed)), quote_ident(w.error_column) || ' = ' || quote_literal(lost || ', and its attempts are used up')),
-                           w.key_column, w.key_type, w.status_column, scheduler._word(w, w.queued)) USING spent;
+                           w.key_column, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.queued)) USING spent;
             UPDATE scheduler.attempt AS a SET reason = 'attempts used up' WHERE a.workflow = w.name AND a.key = ANY (spent);
         END IF;
         UPDATE scheduler.run AS x SET keys = left_over, rescued = x.rescued + cardinality(saved),

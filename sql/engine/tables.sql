@@ -37,7 +37,8 @@ CREATE TABLE scheduler.workflow (
     paused_by        text,
     paused_reason    text,
     created_at       timestamptz NOT NULL DEFAULT now(),
-    created_by       text NOT NULL DEFAULT session_user
+    created_by       text NOT NULL DEFAULT session_user,
+    granted          text[] NOT NULL DEFAULT '{}'
 );
 COMMENT ON TABLE scheduler.workflow IS 'One row a workflow. Read freely; change it with scheduler.alter_workflow(), which validates.';
 COMMENT ON COLUMN scheduler.workflow.relation IS 'The business table whose rows are the items.';
@@ -56,6 +57,7 @@ COMMENT ON COLUMN scheduler.workflow.backoff IS 'Delay before the first retry; d
 COMMENT ON COLUMN scheduler.workflow.breaker IS 'Stop by itself when recent items mostly fail, probe with one, go on when it succeeds.';
 COMMENT ON COLUMN scheduler.workflow.downstream IS 'Dispatch holds back while this workflow has downstream_limit or more items Queued.';
 COMMENT ON COLUMN scheduler.workflow.doorbell IS 'commit: a trigger rings when a row becomes Queued; dispatch: only the engine rings; off: listeners poll.';
+COMMENT ON COLUMN scheduler.workflow.granted IS 'What create_workflow() granted to the engine''s roles because they did not have it; drop_workflow() takes it back.';
 
 -- One row for the whole engine.
 CREATE TABLE scheduler.control (

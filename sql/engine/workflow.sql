@@ -15,6 +15,23 @@ END
 $$;
 COMMENT ON FUNCTION scheduler._check_name(text) IS 'Internal: refuses names that are not plain.';
 
+CREATE OR REPLACE FUNCTION scheduler._check_free(name text) RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM scheduler._check_name(name);
+    IF name = 'maintain' THEN
+        RAISE EXCEPTION 'maintain is the engine''s own job' USING ERRCODE = 'invalid_parameter_value', HINT = 'Choose another name.';
+    END IF;
+    IF EXISTS (SELECT FROM scheduler.workflow AS x WHERE x.name = _check_free.name) THEN
+        RAISE EXCEPTION 'workflow % exists already', name
+            USING ERRCODE = 'duplicate_object', HINT = format('Change it with scheduler.alter_workflow(%1$L, …), or remove it with scheduler.drop_workflow(%1$L).', name);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION scheduler._check_free(text) IS 'Internal: refuses a name that is not plain, reserved or taken.';
+
 CREATE OR REPLACE FUNCTION scheduler._check_settings(w scheduler.workflow) RETURNS void
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -133,7 +150,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     -- this function can be called past create_workflow(): nothing it was given is believed
-    PERFORM scheduler._check_name(w.name);
+    PERFORM scheduler._check_free(w.name);
+    PERFORM scheduler._check_owner(w.relation, session_user);
     PERFORM scheduler._check_settings(w);
     PERFORM scheduler._check_words(w);
     IF NOT has_column_privilege(w.relation, w.status_column, 'UPDATE') OR NOT has_table_privilege(w.relation, 'SELECT') THEN
@@ -144,6 +162,7 @@ BEGIN
     w.created_at := now();
     w.created_by := session_user;
     w.paused_at := NULL;
+    w.granted := coalesce(w.granted, '{}');
     INSERT INTO scheduler.workflow SELECT (w).*;
     INSERT INTO scheduler.state (workflow, next_slot) VALUES (w.name, scheduler.cron_next(w.schedule, now()));
     INSERT INTO scheduler.slot (workflow, n) SELECT w.name, n FROM generate_series(1, coalesce(w.max_instances, 0)) AS n;
@@ -164,14 +183,7 @@ DECLARE
     stranded bigint;
     facts text[];
 BEGIN
-    PERFORM scheduler._check_name(w.name);
-    IF w.name = 'maintain' THEN
-        RAISE EXCEPTION 'maintain is the engine''s own job' USING ERRCODE = 'invalid_parameter_value', HINT = 'Choose another name.';
-    END IF;
-    IF EXISTS (SELECT FROM scheduler.workflow AS x WHERE x.name = w.name) THEN
-        RAISE EXCEPTION 'workflow % exists already', w.name
-            USING ERRCODE = 'duplicate_object', HINT = format('Change it with scheduler.alter_workflow(%1$L, …), or remove it with scheduler.drop_workflow(%1$L).', w.name);
-    END IF;
+    PERFORM scheduler._check_free(w.name);
     PERFORM scheduler._check_table(w.relation);
     a := scheduler._check_column(w.relation, w.status_column, 'status_column');
     w.status_type := scheduler._base_type(a.atttypid);
@@ -180,7 +192,11 @@ BEGIN
     END IF;
     w.key_column := scheduler._find_key(w.relation, w.key_column);
     a := scheduler._check_column(w.relation, w.key_column, 'key_column');
-    w.key_type := a.atttypid;
+    w.key_type := scheduler._base_type(a.atttypid);
+    IF w.key_type IN ('timestamptz'::regtype, 'tstzrange'::regtype, 'interval'::regtype, 'money'::regtype, 'real'::regtype, 'double precision'::regtype) THEN
+        RAISE EXCEPTION 'column % of % cannot be the key: the text of a % depends on the settings of a session', quote_ident(w.key_column), w.relation, w.key_type
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Name another unique column as key_column, such as an identity column.';
+    END IF;
     IF w.error_column IS NOT NULL THEN
         a := scheduler._check_column(w.relation, w.error_column, 'error_column');
         IF a.attnotnull OR scheduler._base_type(a.atttypid) NOT IN ('text'::regtype, 'varchar'::regtype) THEN
@@ -213,7 +229,7 @@ BEGIN
     PERFORM scheduler._check_words(w);
     PERFORM scheduler._check_settings(w);
 
-    PERFORM scheduler._grant_table(w);
+    w.granted := scheduler._grant_table(w);
     PERFORM scheduler._register(w);
     -- as stored: the predicate in the server's own words
     SELECT * INTO w FROM scheduler.workflow AS x WHERE x.name = w.name;
@@ -330,6 +346,9 @@ DECLARE
 BEGIN
     SELECT * INTO old FROM scheduler.workflow AS x WHERE x.name = _alter.name FOR NO KEY UPDATE;
     PERFORM scheduler._check_settings(changes);
+    IF changes.ready IS DISTINCT FROM old.ready OR changes.doorbell IS DISTINCT FROM old.doorbell THEN
+        PERFORM scheduler._check_owner(old.relation, session_user);
+    END IF;
     UPDATE scheduler.workflow AS x SET
         ready = scheduler._check_ready(old.relation, changes.ready), schedule = changes.schedule, grace = changes.grace, batch_size = changes.batch_size,
         max_instances = changes.max_instances, concurrency = changes.concurrency, rate_limit = changes.rate_limit,
@@ -475,8 +494,11 @@ DECLARE
 BEGIN
     -- nobody can claim meanwhile: a claim locks this row too
     SELECT * INTO w FROM scheduler.workflow AS x WHERE x.name = _unregister.name FOR UPDATE;
+    IF EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = w.relation) THEN
+        PERFORM scheduler._check_owner(w.relation, session_user);
+    END IF;
     SELECT coalesce(sum(cardinality(r.keys)), 0) INTO running FROM scheduler.run AS r WHERE r.workflow = _unregister.name AND r.finished_at IS NULL;
-    IF running > 0 AND NOT force THEN
+    IF running > 0 AND force IS NOT TRUE THEN
         RAISE EXCEPTION '% items of workflow % are running', running, _unregister.name
             USING ERRCODE = 'object_in_use',
                   HINT = format('Stop it first: SELECT scheduler.pause(%1$L), wait until scheduler.in_flight shows none; or give them up: SELECT scheduler.drop_workflow(%1$L, force => true).', _unregister.name);
@@ -486,6 +508,13 @@ BEGIN
         PERFORM scheduler._put_back(w, (SELECT array_agg(k) FROM scheduler.run AS r, unnest(r.keys) AS k WHERE r.workflow = _unregister.name AND r.finished_at IS NULL));
     END IF;
     PERFORM scheduler._cron_drop(_unregister.name);
+    -- what was granted for this workflow and another needs too, that one takes back some day
+    UPDATE scheduler.workflow AS o SET granted = o.granted || h.items
+    FROM (SELECT x.name, array_agg(g.item) AS items
+          FROM scheduler.workflow AS x, LATERAL scheduler._grants(x) AS g, scheduler._grants(w) AS mine
+          WHERE x.name <> w.name AND mine.object = g.object AND mine.item = g.item AND g.item = ANY (w.granted) AND g.item <> ALL (x.granted)
+          GROUP BY x.name) AS h
+    WHERE o.name = h.name;
     DELETE FROM scheduler.run AS r WHERE r.workflow = _unregister.name;
     DELETE FROM scheduler.takeover AS t WHERE t.workflow = _unregister.name;
     DELETE FROM scheduler.workflow AS x WHERE x.name = _unregister.name;

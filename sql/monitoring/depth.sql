@@ -3,6 +3,8 @@
 CREATE OR REPLACE FUNCTION scheduler._depth(OUT workflow text, OUT queued bigint, OUT exact boolean, OUT oldest_queued_at timestamptz, OUT problem text) RETURNS SETOF record
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+-- a table that someone has locked must not hide the others
+SET lock_timeout = '1s'
 AS $$
 DECLARE
     w scheduler.workflow;
@@ -31,7 +33,7 @@ BEGIN
                 age := format('SELECT t.%I AS at FROM %s AS t WHERE t.%I = %s', w.age_column, w.relation, w.status_column, scheduler._word(w, w.queued));
                 -- with the age first in the index one row answers; with a priority before it, a bounded look does
                 EXECUTE format('SELECT min(q.at)::timestamptz FROM (%s %s) AS q', age,
-                               CASE WHEN w.priority_column IS NULL THEN format('ORDER BY t.%I LIMIT 1', w.age_column) ELSE 'LIMIT ' || counted_upto END)
+                               format('ORDER BY %s LIMIT %s', scheduler._order_sql(w), CASE WHEN w.priority_column IS NULL THEN 1 ELSE counted_upto END))
                     INTO oldest_queued_at;
             END IF;
         EXCEPTION WHEN OTHERS THEN

@@ -134,7 +134,7 @@ FROM scheduler.run AS r WHERE r.finished_at IS NULL AND r.deadline < now() AND r
 UNION ALL
 SELECT a.workflow, 'retries are due but not queued', min(a.retry_at), count(*)::integer, 'SELECT scheduler.maintain();'
 FROM scheduler.attempt AS a JOIN scheduler.workflow AS w ON w.name = a.workflow AND w.paused_at IS NULL
-WHERE a.state = 'waiting' AND a.retry_at < now() - interval '5 minutes' GROUP BY a.workflow
+WHERE a.state = 'waiting' AND a.retry_at < now() - interval '5 minutes' AND NOT EXISTS (SELECT FROM scheduler.control AS c WHERE c.paused_at IS NOT NULL) GROUP BY a.workflow
 UNION ALL
 SELECT s.workflow, 'items are queued and no listener that knows this workflow is alive', now() - s.oldest_queued_age, s.queued::integer, 'start one: scrapersky listen'
 FROM scheduler.status AS s

@@ -36,7 +36,7 @@ DECLARE
     blocked text := scheduler._why_not_claimed(w);
 BEGIN
     EXECUTE format('SELECT true, t.%I::text, %s FROM %s AS t WHERE t.%I = $1::%s', w.status_column,
-                   CASE WHEN w.ready IS NULL THEN 'NULL::boolean' ELSE format('coalesce((%s), false)', scheduler._ready_sql(w)) END, w.relation, w.key_column, w.key_type)
+                   CASE WHEN w.ready IS NULL THEN 'NULL::boolean' ELSE format('coalesce((%s), false)', scheduler._ready_sql(w)) END, w.relation, w.key_column, format_type(w.key_type, -1))
         INTO present, shown, ready USING item;
     IF present IS NULL THEN
         RETURN format('There is no row with %I = %L in %s.', w.key_column, item, w.relation);
@@ -53,7 +53,7 @@ BEGIN
         RETURN format('It shows %L, but no run has it: someone else wrote that word. SELECT scheduler.requeue(%L, stranded => true) queues such items.', shown, w.name);
     ELSIF shown = w.queued THEN
         EXECUTE format('SELECT count(*)::integer FROM (SELECT FROM %1$s AS t, %1$s AS me WHERE me.%2$I = $1::%3$s AND t.%4$I = %5$s AND (%6$s) LIMIT 20000) AS q',
-                       w.relation, w.key_column, w.key_type, w.status_column, scheduler._word(w, w.queued), scheduler._before_sql(w))
+                       w.relation, w.key_column, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.queued), scheduler._before_sql(w))
             INTO before USING item;
         RETURN concat_ws(' ', 'It is queued' || CASE WHEN before = 0 THEN ' and the next to be claimed' WHEN before >= 20000 THEN ' behind 20000 others or more' ELSE format(' behind %s others', before) END
                               || coalesce(', for attempt ' || a.attempts + 1 || ' of ' || w.max_attempts, '') || '.',

@@ -1,0 +1,163 @@
+"""The settings of a listener, from the environment and `.env`. All that is wrong is said at once, at start."""
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from dotenv import dotenv_values
+from psycopg import ProgrammingError, conninfo
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from listener.discover import choose
+from listener.errors import UserError
+from listener.seeds import Seed, complaints_about_retired
+from listener.workflow import NAME, Workflow
+
+ENV_FILE = ".env"
+
+
+class Settings(BaseSettings):
+    """How this process runs. What a workflow does (schedule, batch size, limits) is in the database."""
+
+    model_config = SettingsConfigDict(env_file=ENV_FILE, extra="ignore", env_ignore_empty=True, frozen=True)
+
+    database_url: str | None = None
+    """Where claims go; may lead through a transaction-mode pooler. Unset: the private PostgreSQL of this project."""
+    database_listen_url: str | None = None
+    """A direct connection for LISTEN, if database_url goes through a pooler."""
+    listener_workflows: Annotated[tuple[str, ...], NoDecode] = ()
+    """Run only these, separated by commas. Empty: all that are installed."""
+    listener_poll_only: bool = False
+    """Do without LISTEN and find work by polling alone."""
+    listener_poll_seconds: float = Field(default=5.0, ge=0.1, le=3600)
+    """How long work can wait at most if a notification is lost."""
+    listener_drain_seconds: float = Field(default=25.0, ge=0, le=86400)
+    """How long items under way may finish after SIGTERM; keep it below the supervisor's own patience."""
+    listener_statement_seconds: float = Field(default=30.0, ge=1, le=3600)
+    """The longest any single statement may take, those of save included."""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: Literal["auto", "text", "json"] = "auto"
+    """auto: text on a terminal, JSON elsewhere."""
+
+    @field_validator("database_url", "database_listen_url")
+    @classmethod
+    def _is_connection_string(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        # SQLAlchemy's spelling is understood too
+        value = re.sub(r"^(postgres(?:ql)?)\+\w+:", r"\1:", value)
+        try:
+            conninfo.conninfo_to_dict(value)
+        except ProgrammingError as error:
+            raise ValueError("not a PostgreSQL connection string, such as postgresql://user@host:5432/name") from error
+        return value
+
+    @field_validator("listener_workflows", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+        return tuple(name for name in names if name)
+
+    @field_validator("listener_workflows")
+    @classmethod
+    def _are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of a workflow")
+        return value
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Everything a listener needs to know before it starts."""
+
+    settings: Settings
+    workflows: dict[str, Workflow[Any, Any]]
+    """Those this process runs."""
+    own: dict[str, Any]
+    """Each workflow's own settings, for those that have any."""
+
+
+def read(
+    installed: Mapping[str, Workflow[Any, Any]], env_file: str | None = ENV_FILE, **overrides: Any
+) -> Configuration:
+    """The settings of this process and of the workflows it runs, or one error that names everything wrong with them."""
+    complaints: list[str] = []
+    everything = environment(env_file)
+    settings = _build(Settings, complaints, env_file, overrides)
+    complaints += _misspelt(everything)
+    chosen = dict(installed)
+    if settings is not None:
+        try:
+            chosen = choose(chosen, settings.listener_workflows)
+        except UserError as error:
+            complaints.append(f"LISTENER_WORKFLOWS: {error}")
+    own = {
+        name: _build(workflow.settings, complaints, env_file, {})
+        for name, workflow in chosen.items()
+        if workflow.settings is not None
+    }
+    for workflow in chosen.values():
+        try:
+            Seed.read(workflow.env_prefix, everything)
+        except ValidationError as error:
+            complaints += _lines(error, prefix=workflow.env_prefix)
+    complaints += complaints_about_retired(chosen.values(), everything)
+    if settings is None or complaints:
+        raise _refusal(complaints)
+    return Configuration(settings, chosen, own)
+
+
+def environment(env_file: str | None = ENV_FILE) -> dict[str, str]:
+    """The environment over `.env`; empty values count as absent."""
+    from_file = dotenv_values(env_file) if env_file else {}
+    return {name: value for name, value in {**from_file, **os.environ}.items() if value}
+
+
+def _build(kind: type[BaseSettings], complaints: list[str], env_file: str | None, given: Mapping[str, Any]) -> Any:
+    try:
+        return kind(_env_file=env_file, **given)
+    except ValidationError as error:
+        prefix = str(kind.model_config.get("env_prefix") or "")
+        complaints += [line for line in _lines(error, prefix=prefix) if line not in complaints]
+        return None
+
+
+def _lines(error: ValidationError, prefix: str) -> list[str]:
+    """One line a bad value. Never the value of a URL: it may hold a password."""
+    lines = []
+    for problem in error.errors(include_url=False):
+        name = (prefix + "_".join(str(part) for part in problem["loc"])).upper() if problem["loc"] else ""
+        message = problem["msg"].removeprefix("Value error, ")
+        given = problem.get("input")
+        secret = re.search(r"url|key|token|secret|password", name, re.IGNORECASE)
+        shown = f" (it is {given!r})" if isinstance(given, str | int | float) and not secret else ""
+        lines.append(f"{name}: {message}{shown}".removeprefix(": "))
+    return lines
+
+
+def _misspelt(everything: Mapping[str, str]) -> list[str]:
+    """A name close to one of ours is a typing error: silently ignored it would be found out at night."""
+    known = [name.upper() for name in Settings.model_fields]
+    ours = [name for name in everything if name.startswith("LISTENER_") and name not in known]
+    return [
+        f"{name}: there is no such setting; did you mean {close[0]}?"
+        for name in ours
+        if (close := difflib.get_close_matches(name, known, n=1, cutoff=0.8))
+    ]
+
+
+def _refusal(complaints: list[str]) -> UserError:
+    return UserError(
+        "These settings cannot be used:\n" + "\n".join(f"  {line}" for line in complaints),
+        "Correct them in the environment or in .env; .env.example lists all of them.",
+    )
