@@ -5,6 +5,8 @@ CREATE OR REPLACE FUNCTION scheduler._fence(run bigint, wanted text[], OUT r sch
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    taken text[];
 BEGIN
     PERFORM scheduler._require_read_committed();
     SELECT * INTO r FROM scheduler.run AS x WHERE x.id = _fence.run FOR NO KEY UPDATE;
@@ -21,9 +23,13 @@ BEGIN
         SELECT coalesce(array_agg(a.key), '{}') INTO mine
         FROM (SELECT DISTINCT u.key FROM unnest(wanted) AS u (key)) AS a JOIN unnest(r.keys) AS k (key) ON k.key = a.key;
     END IF;
-    IF EXISTS (SELECT FROM scheduler.takeover AS t WHERE t.workflow = r.workflow AND t.upto >= r.id) THEN
-        mine := (SELECT coalesce(array_agg(m), '{}') FROM unnest(mine) AS m
-                 WHERE NOT EXISTS (SELECT FROM scheduler.takeover AS t WHERE t.workflow = r.workflow AND t.upto >= r.id AND t.key = m));
+    -- what a person wrote over meanwhile is no longer the run's, whatever the row says now
+    SELECT array_agg(m) INTO taken FROM unnest(mine) AS m
+    WHERE EXISTS (SELECT FROM scheduler.takeover AS t WHERE t.workflow = r.workflow AND t.upto >= r.id AND t.key = m);
+    IF taken IS NOT NULL THEN
+        PERFORM scheduler._settle(r, taken, 'discarded', 0, cardinality(taken), NULL);
+        SELECT * INTO r FROM scheduler.run AS x WHERE x.id = _fence.run;
+        mine := (SELECT coalesce(array_agg(m), '{}') FROM unnest(mine) AS m WHERE m <> ALL (taken));
     END IF;
 END
 $$;

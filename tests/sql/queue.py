@@ -22,7 +22,7 @@ class Claim:
 class Queue:
     """A table `item` with `rows` rows, registered as workflow `job`; every call goes through the given session."""
 
-    def __init__(self, db: psycopg.Connection, rows: int = 0, **settings: object) -> None:
+    def __init__(self, db: psycopg.Connection, rows: int = 0, **settings: Any) -> None:
         self.db = db
         db.execute(
             "CREATE TABLE item (id integer PRIMARY KEY, wanted boolean NOT NULL DEFAULT false,"
