@@ -132,8 +132,9 @@ class Home:
         try:
             stored = json.loads(self.marker.read_text())
         except ValueError:
-            stored = {}
-        return Memory(**stored) if stored.keys() == Memory.__annotations__.keys() else None
+            return None
+        whole = isinstance(stored, dict) and stored.keys() == Memory.__annotations__.keys()
+        return Memory(**stored) if whole else None
 
     def remember(self, memory: Memory) -> None:
         self._write(json.dumps(asdict(memory), indent=2) + "\n")

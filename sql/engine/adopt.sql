@@ -96,8 +96,8 @@ BEGIN
     JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
     WHERE i.indrelid = relation AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
       AND i.indnkeyatts = 1 AND a.attnotnull
-      AND CASE WHEN _find_key.key_column IS NULL THEN i.indisprimary ELSE a.attname = _find_key.key_column END
-    ORDER BY i.indisprimary DESC LIMIT 1;
+      AND a.attname = coalesce(_find_key.key_column, a.attname)
+    ORDER BY i.indisprimary DESC, a.attnum LIMIT 1;
     IF found IS NULL THEN
         RAISE EXCEPTION 'table % has no unique key of one NOT NULL column%', relation,
                 CASE WHEN key_column IS NULL THEN '' ELSE ' named ' || quote_ident(key_column) END
@@ -109,7 +109,7 @@ BEGIN
     RETURN found;
 END
 $$;
-COMMENT ON FUNCTION scheduler._find_key(regclass, text) IS 'Internal: the primary key column, or the named unique one.';
+COMMENT ON FUNCTION scheduler._find_key(regclass, text) IS 'Internal: the named unique column; without a name the primary key, else the first unique column.';
 
 CREATE OR REPLACE FUNCTION scheduler._check_word(relation regclass, status_column text, word text, role text) RETURNS void
 LANGUAGE plpgsql STABLE
@@ -124,6 +124,10 @@ DECLARE
     c record;
     allowed boolean;
 BEGIN
+    IF labels IS NOT NULL AND base <> a.atttypid THEN
+        RAISE EXCEPTION 'column % of % is of a domain over an enum, which PostgreSQL itself cannot compare', quote_ident(status_column), relation
+            USING ERRCODE = 'invalid_parameter_value', HINT = format('ALTER TABLE %s ALTER COLUMN %I TYPE %s;', relation, status_column, format_type(base, NULL));
+    END IF;
     BEGIN
         EXECUTE format('SELECT CAST(%L AS %s)::text', word, type_name) INTO stored;
     EXCEPTION

@@ -48,9 +48,14 @@ class Queue:
 
     def through(self, db: psycopg.Connection) -> "Queue":
         """The same queue in another session."""
-        other = object.__new__(Queue)
-        other.db = db
-        return other
+        return Queue.of(db)
+
+    @classmethod
+    def of(cls, db: psycopg.Connection) -> "Queue":
+        """The workflow `job` that someone else registered."""
+        queue = object.__new__(cls)
+        queue.db = db
+        return queue
 
     def set(self, word: str | None, *ids: int) -> None:
         """What a person does: a plain UPDATE; without ids, of every row."""

@@ -1,0 +1,69 @@
+"""`python -m benchmarks`: measure on a throw-away cluster, print a table, write JSON."""
+
+import argparse
+import json
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+
+from benchmarks import machine, report
+from benchmarks.cases import CASES, FULL, QUICK
+from listener import schema
+from listener.cli.say import complain, say
+from listener.errors import UserError
+from listener.postgres import wheel
+from listener.postgres.server import best, find
+from listener.postgres.throwaway import throwaway
+
+OUTPUT = Path(__file__).parent / "results" / "latest.json"
+# Autovacuum would strike one side of a comparison and not the other; tables are vacuumed when they are loaded.
+SETTINGS = {"autovacuum": "off"}
+
+
+def run(*, quick: bool) -> dict[str, str | int | float | bool]:
+    scale = QUICK if quick else FULL
+    start = time.perf_counter()
+    with throwaway(best(find()) or wheel.installed(), settings=SETTINGS) as cluster:
+        say(f"Measuring on a throw-away cluster of {cluster.server.label}.")
+        url = cluster.create_database("benchmarks")
+        schema.migrate(url)
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("SET maintenance_work_mem = '256MB'")
+            result: dict[str, str | int | float | bool] = {
+                "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "quick": quick,
+                "rounds": scale.rounds,
+                **machine.describe(db),
+            }
+            for case in CASES:
+                result |= {name: round(value, 4) for name, value in case(db, scale, say).items()}
+    return result | {"seconds": round(time.perf_counter() - start, 1)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="a tiny run, to see that it works; its figures mean nothing"
+    )
+    parser.add_argument("--output", type=Path, help=f"the JSON file (default: {OUTPUT}; with --quick none)")
+    options = parser.parse_args()
+    output: Path | None = options.output or (None if options.quick else OUTPUT)
+    try:
+        result = run(quick=options.quick)
+    except UserError as error:
+        complain(error)
+        return 1
+    result |= {"aims_missed": ", ".join(report.missed(result))}
+    print(report.render(result))
+    if output:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        say(f"Written to {output}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
