@@ -2,13 +2,23 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from listener.logs import FieldLog, log_of
 
 if TYPE_CHECKING:
     import httpx
+
+
+class Closable(Protocol):
+    """Something that is closed when its listener ends."""
+
+    async def aclose(self) -> None: ...
+
+
+Shared = TypeVar("Shared", bound=Closable)
 
 
 class Clock:
@@ -29,6 +39,7 @@ class Toolbox:
 
     def __init__(self, http: "httpx.AsyncClient | None" = None, clock: Clock | None = None) -> None:
         self._http = http
+        self._shared: dict[type[Closable], Closable] = {}
         self.clock = clock or Clock()
 
     @property
@@ -39,7 +50,15 @@ class Toolbox:
             self._http = httpx.AsyncClient(timeout=httpx.Timeout(30, connect=10))
         return self._http
 
+    def shared(self, kind: type[Shared], make: Callable[[], Shared]) -> Shared:
+        found = self._shared.get(kind)
+        if not isinstance(found, kind):
+            found = self._shared[kind] = make()
+        return found
+
     async def close(self) -> None:
+        while self._shared:
+            await self._shared.popitem()[1].aclose()
         if self._http is not None:
             await self._http.aclose()
             self._http = None
@@ -65,6 +84,10 @@ class Tools:
     def http(self) -> "httpx.AsyncClient":
         """One client for the whole listener: connections are kept and shared."""
         return self._box.http
+
+    def shared(self, kind: type[Shared], make: Callable[[], Shared]) -> Shared:
+        """The one object of this kind in the listener, made when it is first asked for and closed in the end."""
+        return self._box.shared(kind, make)
 
     @property
     def clock(self) -> Clock:
