@@ -9,7 +9,7 @@ PYTEST := $(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint bench clean
+.PHONY: help demo test test-fast lint bench bench-peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ lint: $(STAMP) ## ruff, mypy --strict, and the import contracts
 
 bench: $(STAMP) ## benchmarks on a throw-away cluster; writes benchmarks/results/latest.json
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
+
+bench-peers: $(STAMP) ## ours beside procrastinate, pgqueuer, chancy, awa, dbos, dramatiq-pg, pgmq, graphile-worker, pg-boss
+	@$(VENV)/bin/python -m benchmarks.peers $(ARGS)
 
 clean: ## stop and remove the private PostgreSQL, then .venv, caches and build output
 	@if [ -x $(VENV)/bin/scrapersky ] && [ -e .local/postgres ]; then $(VENV)/bin/scrapersky db destroy --yes; fi
