@@ -3,8 +3,8 @@
 import asyncio
 import os
 
-from lap import URL, Gate, arguments, say, timed, until_terminated
 from chancy import Chancy, Queue, Worker, job
+from lap import URL, Gate, arguments, say, timed, until_terminated
 
 gate = Gate()
 

@@ -4,8 +4,8 @@ import os
 import threading
 import time
 
-from lap import URL, Gate, arguments, say, timed_sync
 from dbos import DBOS, DBOSClient
+from lap import URL, Gate, arguments, say, timed_sync
 
 gate = Gate()
 came = threading.Event()

@@ -8,9 +8,9 @@ import threading
 import time
 
 import dramatiq
-from lap import URL, Gate, arguments, say, timed_sync
 from dramatiq import Worker
 from dramatiq_pg import PostgresBroker
+from lap import URL, Gate, arguments, say, timed_sync
 
 verb, items = arguments()
 if verb == "setup":
