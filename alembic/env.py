@@ -31,6 +31,8 @@ def models() -> MetaData:
 
 
 target_metadata = models()
+# the revision that brings the pipeline's tables
+PIPELINE = "0002"
 OURS = {table.name for table in target_metadata.tables.values()}
 
 
@@ -52,6 +54,8 @@ def run() -> None:
             schema.apply(migration, "engine/schema.sql")
         else:
             migration.opts["dont_mutate"] = True  # `check` and `revision` only look
+            if not schema.has_pipeline(migration):
+                migration.opts["target_metadata"] = MetaData()
         context.run_migrations()
         return
 
@@ -62,10 +66,14 @@ def run() -> None:
     if steps and steps[0].from_revisions:
         if not end:
             schema.apply(migration, "engine/leave.sql")
+        elif any(step.is_downgrade and step.revision.revision == PIPELINE for step in steps):
+            schema.apply(migration, "pipeline/leave.sql")
         schema.apply(migration, "engine/clean.sql")
     context.run_migrations()
     if end == tuple(context.script.get_heads()):
-        schema.apply(migration, *schema.repeatables())
+        if migration.opts["pipeline"] and not schema.has_pipeline(migration):
+            schema.apply(migration, "pipeline/tables.sql")
+        schema.apply(migration, *schema.repeatables(pipeline=schema.has_pipeline(migration)))
     elif end and steps:
         log.warning(
             "The database is at revision %s, for which this version has no functions and views: it has none now. "
@@ -74,11 +82,25 @@ def run() -> None:
         )
 
 
+def pipeline() -> bool | None:
+    """Asked for, or not wanted, by listener.schema or `-x pipeline=off`; None leaves it to the database."""
+    given = context.get_x_argument(as_dictionary=True).get("pipeline")
+    if given in {"on", "off"}:
+        return given == "on"
+    if given is not None:
+        raise CommandError(f"-x pipeline={given} means nothing: write -x pipeline=on or -x pipeline=off.")
+    wanted: bool | None = config.attributes.get("pipeline")
+    return wanted
+
+
 options: dict[str, Any] = {
+    "pipeline": pipeline(),
     **schema.VERSION_TABLE,
     "target_metadata": target_metadata,
     "include_name": include_name,
     "include_object": include_object,
+    # comments are written in sql/ alone
+    "autogenerate_plugins": ["alembic.autogenerate.*", "~alembic.autogenerate.comments"],
     "transaction_per_migration": False,
 }
 

@@ -50,10 +50,13 @@ _CONNECT_SECONDS = 10
 _alone = threading.Lock()
 
 
-def migrate(url: str, revision: str = "head") -> None:
-    """Bring the database to this revision, and its functions and views to this version, in one transaction."""
+def migrate(url: str, revision: str = "head", *, pipeline: bool | None = None) -> None:
+    """Bring the database to this revision, and its functions and views to this version, in one transaction.
+
+    A new database gets the pipeline's tables unless `pipeline` is False; one without them gets them if it is True.
+    """
     with _alone:
-        command.upgrade(_config(url), revision)
+        command.upgrade(_config(url, pipeline), revision)
 
 
 def downgrade(url: str, revision: str) -> None:
@@ -73,10 +76,10 @@ def head() -> str:
     return str(ScriptDirectory.from_config(_config()).get_current_head())
 
 
-def script(out: TextIO, revision: str = "head") -> None:
+def script(out: TextIO, revision: str = "head", *, pipeline: bool | None = None) -> None:
     """Write what `migrate` would run in an empty database, as SQL for psql."""
     with _alone:
-        config = _config()
+        config = _config(pipeline=pipeline)
         config.output_buffer = out
         command.upgrade(config, revision, sql=True)
 
@@ -86,12 +89,26 @@ def find_url() -> str:
     return os.environ.get(URL_VARIABLE) or existing(say=log.info).url()
 
 
-def repeatables() -> list[str]:
-    """The files of sql/ that are replaced after every upgrade, in their order."""
+def wants_pipeline(migration: MigrationContext) -> bool:
+    """Whether a database that does not have the pipeline's tables gets them with the revision that brings them."""
+    return migration.opts["pipeline"] is not False
+
+
+def has_pipeline(migration: MigrationContext) -> bool:
+    """Whether the database has the pipeline's tables; of a migration that is only printed, whether it was asked to."""
+    if migration.as_sql:
+        return wants_pipeline(migration)
+    session = _session(migration)
+    return session.execute("SELECT to_regclass('scheduler.gate') IS NOT NULL").fetchone() == (True,)
+
+
+def repeatables(*, pipeline: bool = True) -> list[str]:
+    """The files of sql/ that are replaced after every upgrade, in their order, with those of the pipeline or not."""
     _, marker, after = share("sql", "install.sql").read_text("utf-8").partition(_MARKER)
     if not marker:
         raise UserError(f"sql/install.sql has lost its line '{_MARKER}'.", "Put it above '\\ir engine/clean.sql'.")
-    return re.findall(r"^\\ir\s+(\S+)\s*$", after, re.MULTILINE)
+    names: list[str] = re.findall(r"^\\ir\s+(\S+)\s*$", after, re.MULTILINE)
+    return [name for name in names if pipeline or not name.startswith("pipeline/")]
 
 
 def apply(migration: MigrationContext, *names: str) -> None:
@@ -100,8 +117,7 @@ def apply(migration: MigrationContext, *names: str) -> None:
     if migration.as_sql:
         migration.impl.static_output("\n\n".join((_PATH, *texts.values(), "SET LOCAL search_path TO DEFAULT;")))
         return
-    connection = cast("Connection", migration.connection)
-    session = cast("psycopg.Connection", connection.connection.driver_connection)
+    session = _session(migration)
     before = session.execute("SELECT current_setting('search_path')").fetchone()
     session.execute(_PATH)
     for name, text in texts.items():
@@ -147,9 +163,15 @@ def transaction(url: str) -> Iterator["Connection"]:
         yield connection
 
 
-def _config(url: str | None = None) -> Config:
+def _session(migration: MigrationContext) -> psycopg.Connection:
+    connection = cast("Connection", migration.connection)
+    return cast("psycopg.Connection", connection.connection.driver_connection)
+
+
+def _config(url: str | None = None, pipeline: bool | None = None) -> Config:
     config = Config(str(share("alembic.ini")))
     config.attributes["url"] = url
+    config.attributes["pipeline"] = pipeline
     return config
 
 

@@ -1,6 +1,7 @@
--- Installs the engine with psql alone, in one transaction; nothing else is needed, not even Python:
+-- Installs the engine and the pipeline with psql alone, in one transaction; nothing else is needed, not even Python:
 --
 --   psql -f sql/install.sql "$DATABASE_URL"
+--   psql -v pipeline=off -f sql/install.sql "$DATABASE_URL"     the engine alone, for workflows of your own
 --
 -- `scrapersky migrate` and `alembic upgrade head` read the list below as well and give the same schema. They also
 -- upgrade what this file has installed.
@@ -8,6 +9,10 @@
 \set ON_ERROR_STOP on
 \set QUIET on
 \encoding UTF8
+\if :{?pipeline}
+\else
+  \set pipeline on
+\endif
 BEGIN;
 -- nothing that someone has put into another schema can take the place of what is meant
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -32,9 +37,13 @@ $$;
 \ir roles.sql
 \ir engine/version.sql
 \ir engine/tables.sql
-INSERT INTO scheduler.schema_version (version_num) VALUES ('0001');
+\if :pipeline
+\ir pipeline/tables.sql
+\endif
+INSERT INTO scheduler.schema_version (version_num) VALUES ('0002');
 
--- Repeatable: replaced as a whole after every upgrade, in this order. One line a file.
+-- Repeatable: replaced as a whole after every upgrade, in this order. One line a file. Those of the pipeline only where
+-- its tables are.
 \ir engine/clean.sql
 \ir engine/text.sql
 \ir engine/cron_text.sql
@@ -53,6 +62,14 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0001');
 \ir monitoring/views.sql
 \ir monitoring/why.sql
 \ir monitoring/doctor.sql
+\if :pipeline
+\ir pipeline/touch.sql
+\ir pipeline/register.sql
+\ir pipeline/grants.sql
+\endif
 \ir grants.sql
+\if :pipeline
+\ir pipeline/setup.sql
+\endif
 
 COMMIT;

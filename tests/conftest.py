@@ -4,7 +4,7 @@ import importlib.util
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
@@ -47,13 +47,20 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[Postgres]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def template(postgres: Postgres) -> Iterator[str]:
-    """The name of a database with the engine installed, to be copied. Nobody may stay connected to it."""
+@contextmanager
+def migrated(postgres: Postgres, *, pipeline: bool) -> Iterator[str]:
+    """The name of a new database with the engine, with the pipeline's tables or without."""
     name = f"{next(_names)}_template"
-    _migrate(postgres.create_database(name))
+    _migrate(postgres.create_database(name), pipeline)
     yield name
     postgres.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def template(postgres: Postgres) -> Iterator[str]:
+    """The name of a database with the engine alone, to be copied. Nobody may stay connected to it."""
+    with migrated(postgres, pipeline=False) as name:
+        yield name
 
 
 @pytest.fixture
@@ -111,7 +118,7 @@ def cron_database(postgres: Postgres) -> Iterator[str]:
     _empty(url)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION pg_cron")
-    _migrate(url)
+    _migrate(url, pipeline=False)
     yield url
     # Else its jobs would go on firing while other tests run.
     _empty(url)
@@ -134,9 +141,9 @@ def _empty(url: str) -> None:
         connection.execute("GRANT USAGE ON SCHEMA public TO PUBLIC")
 
 
-def _migrate(url: str) -> None:
+def _migrate(url: str, pipeline: bool) -> None:
     if importlib.util.find_spec("listener.schema") is None:
         pytest.skip("listener.schema is not there yet")
     from listener.schema import migrate
 
-    migrate(url)
+    migrate(url, pipeline=pipeline)

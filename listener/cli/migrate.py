@@ -9,8 +9,16 @@ import typer
 def migrate(
     revision: Annotated[str, typer.Option(help="Stop at this revision instead of the newest.")] = "head",
     sql: Annotated[bool, typer.Option("--sql", help="Only print the SQL for an empty database.")] = False,
+    pipeline: Annotated[
+        bool | None,
+        typer.Option(
+            "--pipeline/--engine-only",
+            help="With the pipeline's tables (place, domain, contact, ...) in schema public, or without; a new database"
+            " gets them, others stay as they are.",
+        ),
+    ] = None,
 ) -> None:
-    """Install the engine in the database, or upgrade it. All or nothing; migrating twice is harmless.
+    """Install the engine and the pipeline in the database, or upgrade them. All or nothing; twice is harmless.
 
     The database is the one DATABASE_URL names, else the private PostgreSQL.
 
@@ -20,9 +28,9 @@ def migrate(
     from listener import schema
 
     if sql:
-        schema.script(sys.stdout, revision)
+        schema.script(sys.stdout, revision, pipeline=pipeline)
         return
     url = schema.find_url()
     before = schema.current(url)
-    schema.migrate(url, revision)
+    schema.migrate(url, revision, pipeline=pipeline)
     typer.echo(f"{before or 'nothing'} → {schema.current(url)}")

@@ -25,7 +25,7 @@ from listener import cli, schema
 from listener.errors import UserError
 from listener.postgres.choose import URL_VARIABLE
 from listener.share import share
-from tests.conftest import Connect
+from tests.conftest import Connect, migrated
 from tests.servers import Postgres
 from tests.waiting import wait_until
 
@@ -33,6 +33,13 @@ REVISIONS = [script.revision for script in ScriptDirectory.from_config(schema._c
 TURN = "SELECT pg_advisory_xact_lock(hashtext('scrapersky migrate'))"
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def template(postgres: Postgres) -> Iterator[str]:
+    """Everything there is, not the engine alone."""
+    with migrated(postgres, pipeline=True) as name:
+        yield name
 
 
 @pytest.fixture
@@ -54,7 +61,7 @@ def dump(program: Program) -> Callable[[str], str]:
     """The schema as pg_dump sees it: owners, rights and comments included."""
 
     def take(url: str) -> str:
-        done = program("pg_dump", "--schema-only", "--schema=scheduler", "-d", url)
+        done = program("pg_dump", "--schema-only", "--schema=scheduler", "--schema=public", "-d", url)
         assert done.returncode == 0, done.stderr
         # a random word in each dump, against injection into psql
         return re.sub(r"^\\(un)?restrict .*$", "", done.stdout, flags=re.MULTILINE)
@@ -155,9 +162,12 @@ def test_installing_twice_with_psql_says_how_to_upgrade(database: str, install: 
 
 def test_every_repeatable_file_is_listed_in_install_sql() -> None:
     once = {"install.sql", "roles.sql"} | {f"engine/{n}.sql" for n in ("schema", "version", "tables", "leave", "drop")}
+    once |= {f"pipeline/{n}.sql" for n in ("tables", "leave", "drop")}
     folder = share("sql")
     written = {
-        str(path.relative_to(folder)) for part in (".", "engine", "monitoring") for path in folder.glob(f"{part}/*.sql")
+        str(path.relative_to(folder))
+        for part in (".", "engine", "monitoring", "pipeline")
+        for path in folder.glob(f"{part}/*.sql")
     }
     assert written == once | set(schema.repeatables())
 
@@ -227,7 +237,7 @@ def test_migrating_again_undoes_what_was_changed_by_hand(
 def test_rows_survive_a_migration(database: str, db: psycopg.Connection) -> None:
     db.execute("INSERT INTO scheduler.audit (who, action) VALUES ('alice', 'pause')")
     schema.migrate(database)
-    assert db.execute("SELECT who FROM scheduler.audit").fetchall() == [("alice",)]
+    assert db.execute("SELECT who FROM scheduler.audit WHERE who = 'alice'").fetchall() == [("alice",)]
 
 
 def test_what_tables_use_survives_a_migration(database: str, db: psycopg.Connection) -> None:
@@ -237,18 +247,16 @@ def test_what_tables_use_survives_a_migration(database: str, db: psycopg.Connect
         "CREATE FUNCTION scheduler.mine() RETURNS scheduler.mine LANGUAGE sql AS $$ SELECT 'a'::scheduler.mine $$"
     )
     db.execute(
-        "CREATE TABLE place (word scheduler.mine DEFAULT scheduler.mine(), words scheduler.mine[],"
+        "CREATE TABLE parcel (word scheduler.mine DEFAULT scheduler.mine(), words scheduler.mine[],"
         " error text CHECK (scheduler.redact(error) = error))"
     )
-    db.execute(
-        "CREATE TRIGGER ring AFTER INSERT ON place FOR EACH ROW EXECUTE FUNCTION scheduler.doorbell('deep_scan')"
-    )
+    db.execute("CREATE TRIGGER ring AFTER INSERT ON parcel FOR EACH ROW EXECUTE FUNCTION scheduler.doorbell('sorting')")
     schema.migrate(database)
     db.execute("LISTEN scrapersky")
-    db.execute("INSERT INTO place (error) VALUES ('fine')")
-    assert [note.payload for note in db.notifies(timeout=5, stop_after=1)] == ["deep_scan"]
+    db.execute("INSERT INTO parcel (error) VALUES ('fine')")
+    assert [note.payload for note in db.notifies(timeout=5, stop_after=1)] == ["sorting"]
     with pytest.raises(psycopg.errors.CheckViolation):
-        db.execute("INSERT INTO place (error) VALUES ('token=secret')")
+        db.execute("INSERT INTO parcel (error) VALUES ('token=secret')")
 
 
 def test_a_view_of_someone_else_is_named_not_dropped(database: str, db: psycopg.Connection) -> None:
@@ -309,7 +317,7 @@ def test_a_revision_can_change_a_column_that_views_show(
     )
     schema.migrate(database)
     assert schema.current(database) == newest
-    assert db.execute("SELECT pg_typeof(who)::text FROM scheduler.who").fetchall() == []
+    assert db.execute("SELECT DISTINCT pg_typeof(who)::text FROM scheduler.who").fetchall() == [("character varying",)]
 
     with caplog.at_level(logging.WARNING):
         schema.downgrade(database, "-1")
@@ -379,39 +387,39 @@ def workflow(db: psycopg.Connection) -> psycopg.Connection:
 
 
 def register(session: psycopg.Connection) -> None:
-    session.execute("CREATE TABLE public.place (id bigint PRIMARY KEY, status text, error text)")
-    session.execute("CREATE INDEX place_status ON public.place (status)")
+    session.execute("CREATE TABLE public.parcel (id bigint PRIMARY KEY, status text, error text)")
+    session.execute("CREATE INDEX parcel_status ON public.parcel (status)")
     session.execute(
-        "SELECT scheduler.create_workflow('scan', 'public.place', status_column => 'status', error_column => 'error',"
+        "SELECT scheduler.create_workflow('scan', 'public.parcel', status_column => 'status', error_column => 'error',"
         " ready => $$status = 'New'$$, queued => 'Queued', processing => 'Processing', completed => 'Completed',"
         " failed => 'Error', schedule => '*/5 * * * *')"
     )
 
 
-def on_place(session: psycopg.Connection) -> set[str]:
+def on_parcel(session: psycopg.Connection) -> set[str]:
     """The triggers and indexes of the business table."""
     rows = session.execute(
-        "SELECT tgname FROM pg_trigger WHERE tgrelid = 'public.place'::regclass"
-        " UNION SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'public.place'::regclass"
+        "SELECT tgname FROM pg_trigger WHERE tgrelid = 'public.parcel'::regclass"
+        " UNION SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'public.parcel'::regclass"
     ).fetchall()
     return {str(name) for (name,) in rows}
 
 
 def test_base_takes_the_workflows_off_their_tables(database: str, workflow: psycopg.Connection) -> None:
-    assert len(on_place(workflow)) > 2
-    workflow.execute("INSERT INTO place VALUES (1, 'Queued')")
+    assert len(on_parcel(workflow)) > 2
+    workflow.execute("INSERT INTO parcel VALUES (1, 'Queued')")
     schema.downgrade(database, "base")
-    assert on_place(workflow) == {"place_pkey", "place_status"}
-    assert workflow.execute("SELECT status FROM place").fetchall() == [("Queued",)]
+    assert on_parcel(workflow) == {"parcel_pkey", "parcel_status"}
+    assert workflow.execute("SELECT status FROM parcel").fetchall() == [("Queued",)]
     assert leftovers(workflow) == set()
 
 
 def test_workflows_survive_a_migration(database: str, workflow: psycopg.Connection) -> None:
-    before = on_place(workflow)
+    before = on_parcel(workflow)
     schema.migrate(database)
-    assert on_place(workflow) == before
+    assert on_parcel(workflow) == before
     workflow.execute("LISTEN scrapersky")
-    workflow.execute("INSERT INTO place VALUES (1, 'Queued')")
+    workflow.execute("INSERT INTO parcel VALUES (1, 'Queued')")
     assert len(list(workflow.notifies(timeout=5, stop_after=1))) == 1
 
 
@@ -421,10 +429,10 @@ def test_base_is_refused_while_the_functions_that_clean_up_are_missing(
     project.add_revision("SELECT 1", "SELECT 1")
     schema.migrate(database)
     schema.downgrade(database, REVISIONS[0])
-    before = on_place(workflow)
+    before = on_parcel(workflow)
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="scan"):
         schema.downgrade(database, "base")
-    assert on_place(workflow) == before
+    assert on_parcel(workflow) == before
 
 
 @pytest.mark.cron
@@ -453,11 +461,11 @@ def test_autogenerate_on_an_empty_database_only_looks(empty_database: str, conne
 
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> MetaData:
-    """A module services.models that describes one table, place."""
+    """A module services.models that describes one table, parcel."""
     module = types.ModuleType("services.models")
     module.__spec__ = importlib.machinery.ModuleSpec("services.models", None)
     metadata = MetaData()
-    Table("place", metadata, Column("id", Integer, primary_key=True), Column("status", Text))
+    Table("parcel", metadata, Column("id", Integer, primary_key=True), Column("status", Text))
     module.metadata = metadata  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "services.models", module)
     return metadata
@@ -466,11 +474,11 @@ def models(monkeypatch: pytest.MonkeyPatch) -> MetaData:
 def test_autogenerate_compares_the_models_and_overlooks_the_engines_indexes(
     database: str, db: psycopg.Connection, models: MetaData
 ) -> None:
-    db.execute("CREATE TABLE place (id integer PRIMARY KEY, status text)")
-    db.execute("CREATE INDEX scheduler_scan_queued ON place (id) WHERE status = 'Queued'")
+    db.execute("CREATE TABLE parcel (id integer PRIMARY KEY, status text)")
+    db.execute("CREATE INDEX scheduler_scan_queued ON parcel (id) WHERE status = 'Queued'")
     db.execute("CREATE TABLE another_applications_table ()")
     command.check(schema._config(database))
-    db.execute("ALTER TABLE place DROP COLUMN status")
+    db.execute("ALTER TABLE parcel DROP COLUMN status")
     with pytest.raises(CommandError, match="add_column"):
         command.check(schema._config(database))
 
