@@ -1,4 +1,4 @@
-"""The words of the status columns: each enum is one enum type of PostgreSQL with the same words; a test compares them."""
+"""The words of the status columns. Each enum is an enum type of PostgreSQL with the same words, which a test compares."""
 
 from enum import StrEnum
 
