@@ -1,4 +1,4 @@
-"""The words of the status columns. Each enum is an enum type of PostgreSQL with the same words, which a test compares."""
+"""The words of the status columns: each enum is an enum type of PostgreSQL with the same words (a test compares)."""
 
 from enum import StrEnum
 
