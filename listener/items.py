@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from psycopg import sql
 
 from listener.database import Transaction
-from listener.engine import Terms
+from listener.engine import Terms, text_array
 from listener.errors import UserError
 from listener.faults import describe, driver_error
 
@@ -60,7 +60,7 @@ class RowLoader:
     async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
         try:
             names = await self._columns(transaction, terms.relation)
-            cursor = await transaction.connection.execute(_select(terms, names), (list(keys),))
+            cursor = await transaction.connection.execute(_select(terms, names), (text_array(keys),))
             rows = await cursor.fetchall()
         except Exception:
             self._plans.clear()  # the table may have changed under us

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from listener import engine
 from listener.backoff import Backoff
+from listener.begun import Begun
 from listener.completion import Completion
 from listener.database import Database
 from listener.engine import Claim
@@ -19,6 +20,7 @@ from listener.heartbeat import Heartbeat
 from listener.items import UnloadableError, loader_for
 from listener.logs import FieldLog, log_of
 from listener.metrics import Metrics, bucket
+from listener.pace import Pace
 from listener.run import Failure, Job, Outcome, Release, Run, Success
 from listener.threads import Threads
 from listener.tools import Toolbox, Tools
@@ -68,6 +70,7 @@ class Lane:
             settled=self._settled,
         )
         self._concurrency = 1
+        self._pace = Pace()
         self._max_instances: int | None = None
         self._runs: dict[int, Run] = {}
         self._waiting: deque[Job] = deque()
@@ -199,7 +202,11 @@ class Lane:
             self._trouble(f"{_MOST_HUNG_THREADS} threads hang in work past its timeout; restart this listener")
             return False
         idle_workers = self._concurrency - len(self._working)
-        return len(self._waiting) < (self._concurrency if self._may_prefetch else idle_workers)
+        return len(self._waiting) < (self._stock() if self._may_prefetch else idle_workers)
+
+    def _stock(self) -> int:
+        """How few may be waiting before the next claim: as many as are done by the time it is back."""
+        return max(self._concurrency, self._pace.during_a_claim)
 
     async def _claim(self, why: str) -> None:
         """One short transaction: Queued → Processing, and the rows as items."""
@@ -208,6 +215,7 @@ class Lane:
         loaded: dict[str, Any] = {}
         await self._return_orphans()
         self._metrics.last_claim = time.time()
+        asked = time.monotonic()
         try:
             async with self._database.transaction(session=self._loader.needs_session) as transaction:
                 claim = await engine.claim(transaction.connection, name, listener)
@@ -229,6 +237,7 @@ class Lane:
         if claim.run is None:
             self._nothing(why, claim)
         else:
+            self._pace.claimed(asked, claim.terms.batch_size)
             self._begin(why, claim, claim.run, loaded)
 
     def _nothing(self, why: str, claim: Claim) -> None:
@@ -335,7 +344,8 @@ class Lane:
                 self._add(outcome)
             else:
                 self._forget(job)
-            if self._may_prefetch and len(self._waiting) < self._concurrency:
+            self._pace.done += 1
+            if self._may_prefetch and len(self._waiting) < self._stock():
                 self._nudge.set()
             now = time.monotonic()
             if now - turned > _TURN_SECONDS:
@@ -353,13 +363,15 @@ class Lane:
             return Release(job, "no time left before the deadline of its run")
         tools = Tools(self._around.toolbox, self.name, self._settings, job.key, job.attempt)
         job.started = time.monotonic()
-        timer = asyncio.timeout(timeout)
         try:
-            async with timer:
-                job.timer = timer
-                if self._threads is None:
-                    result = await self.workflow.work(job.item, tools)
-                else:
+            if self._threads is None:
+                begun = Begun(self.workflow.work(job.item, tools))
+                if begun.waits:
+                    async with asyncio.timeout(timeout) as job.timer:
+                        await begun
+                result = begun.result
+            else:
+                async with asyncio.timeout(timeout) as job.timer:
                     result = await self._threads.call(self.workflow.work, job.item, tools)
         except Retry as error:
             return self._failure(job, error, retry_after=error.after)
@@ -374,7 +386,7 @@ class Lane:
             # raised by the work itself, such as by a task group of its own
             return self._failure(job, RuntimeError("work was cancelled from within"))
         except TimeoutError as error:
-            if not timer.expired():
+            if job.timer is None or not job.timer.expired():
                 return self._failure(job, error)
             if job.cancelled is not None:
                 return Release(job, "drained") if job.cancelled == "drain" else None
