@@ -99,7 +99,9 @@ SELECT w.relation::text, w.key_column, format_type(w.key_type, -1), w.batch_size
        extract(epoch FROM w.lease)::float8, extract(epoch FROM w.timeout)::float8,
        c.run, c.keys, c.attempts, extract(epoch FROM c.deadline - now())::float8,
        c.reason, extract(epoch FROM c.again_at - now())::float8
-FROM scheduler.workflow AS w, LATERAL scheduler.claim(w.name, %s, %s) AS c
+FROM scheduler.workflow AS w, LATERAL scheduler.claim(w.name, %s, %s) AS c,
+     -- nothing is lost with a claim that a crash undoes (docs/decisions/0005-claims-do-not-wait-for-the-disk.md)
+     set_config('synchronous_commit', 'off', true)
 WHERE w.name = %s
 """
 
