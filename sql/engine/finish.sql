@@ -70,8 +70,7 @@ CREATE OR REPLACE FUNCTION scheduler._refused(asked text[], accepted text[]) RET
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT CASE WHEN cardinality(asked) = cardinality(accepted) THEN '{}'
-                ELSE (SELECT coalesce(array_agg(DISTINCT a.key), '{}') FROM unnest(asked) AS a (key) LEFT JOIN unnest(accepted) AS b (key) ON b.key = a.key WHERE b.key IS NULL) END
+    SELECT coalesce(array_agg(DISTINCT a.key), '{}') FROM unnest(asked) AS a (key) LEFT JOIN unnest(accepted) AS b (key) ON b.key = a.key WHERE b.key IS NULL
 $$;
 COMMENT ON FUNCTION scheduler._refused(text[], text[]) IS 'Internal: the keys that were asked for and not accepted.';
 
@@ -147,7 +146,7 @@ BEGIN
         END IF;
     END IF;
     accepted := cardinality(done);
-    refused := scheduler._refused(f.asked, done);
+    refused := CASE WHEN cardinality(f.asked) = cardinality(done) THEN '{}' ELSE scheduler._refused(f.asked, done) END;
     RETURN NEXT;
 END
 $$;
@@ -207,7 +206,7 @@ BEGIN
         END IF;
     END IF;
     accepted := cardinality(done);
-    refused := scheduler._refused(f.asked, done);
+    refused := CASE WHEN cardinality(f.asked) = cardinality(done) THEN '{}' ELSE scheduler._refused(f.asked, done) END;
     RETURN NEXT;
 END
 $$;

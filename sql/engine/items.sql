@@ -18,7 +18,7 @@ COMMENT ON FUNCTION scheduler._live(text) IS 'Internal: a workflow whose table s
 
 CREATE OR REPLACE FUNCTION scheduler._running_word(w scheduler.workflow) RETURNS text
 LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+-- no SET: callers pin the path, and without it the planner inlines this (30 µs a call)
 AS $$ SELECT scheduler._word(w, coalesce(w.processing, w.queued)) $$;
 COMMENT ON FUNCTION scheduler._running_word(scheduler.workflow) IS 'Internal: what the status of a running item must still be; without a processing word it stays queued.';
 
