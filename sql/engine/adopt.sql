@@ -350,7 +350,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     g record;
-    granted text[] := '{}';
+    granted text[] := '{}'::text[];
 BEGIN
     FOR g IN SELECT * FROM scheduler._grants(w) AS x WHERE NOT x.held LOOP
         BEGIN

@@ -30,8 +30,7 @@ DECLARE
     first integer;
     last integer;
     step integer;
-    n integer;
-    found integer[] := '{}';
+    found integer[] := '{}'::integer[];
     span integer := CASE label WHEN 'minute' THEN 60 WHEN 'hour' THEN 24 WHEN 'month' THEN 12 END;
 BEGIN
     FOR n IN 1 .. coalesce(array_length(names, 1), 0) LOOP
@@ -76,7 +75,7 @@ DECLARE
     spec scheduler.cron_spec;
     n integer;
 BEGIN
-    n := (regexp_match(schedule, '^\s*(\d{1,2}) seconds?\s*$'))[1];
+    n := (regexp_match(schedule, '^\s*(\d{1,2}) seconds?\s*$'))[1]::integer;
     IF n IS NOT NULL THEN
         IF n NOT BETWEEN 1 AND 59 OR 60 % n <> 0 THEN
             RAISE EXCEPTION 'schedule %: seconds must be a divisor of 60 below 60', quote_literal(schedule)
@@ -132,7 +131,6 @@ DECLARE
     spec scheduler.cron_spec := scheduler.cron_parse(schedule);
     day date;
     slot timestamptz;
-    i integer;
 BEGIN
     IF spec.seconds IS NOT NULL THEN
         slot := to_timestamp(floor(extract(epoch FROM at) / spec.seconds) * spec.seconds);

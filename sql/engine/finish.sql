@@ -40,7 +40,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    remaining text[] := '{}';
+    remaining text[] := '{}'::text[];
 BEGIN
     IF cardinality(handled) < cardinality(r.keys) THEN
         SELECT coalesce(array_agg(k.key), '{}') INTO remaining
@@ -110,7 +110,7 @@ DECLARE
     f record := scheduler._fence(succeed.run, succeed.keys);
     r scheduler.run := f.r;
     w scheduler.workflow;
-    done text[] := '{}';
+    done text[] := '{}'::text[];
     word text;
     changes text;
 BEGIN
@@ -163,7 +163,7 @@ DECLARE
     f record := scheduler._fence(fail.run, fail.keys);
     r scheduler.run := f.r;
     w scheduler.workflow;
-    done text[] := '{}';
+    done text[] := '{}'::text[];
     rejects integer := 0;
 BEGIN
     dead := '{}';

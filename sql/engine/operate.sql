@@ -115,7 +115,7 @@ DECLARE
     wanted text[] := scheduler._check_keys(w, ids);
     r scheduler.run;
     hit text[];
-    stopped text[] := '{}';
+    stopped text[] := '{}'::text[];
     backed text[];
 BEGIN
     PERFORM scheduler._require_read_committed();
