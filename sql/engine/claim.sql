@@ -273,6 +273,8 @@ BEGIN
         RETURN;
     END IF;
 
+    -- dropped while we waited for the table: nobody would ever finish these items
+    PERFORM scheduler._workflow(w.name);
     attempts := scheduler._count_attempts(w, keys);
     lease_until := moment + w.lease;
     -- every item its full time, one after the other as many times as concurrency makes it necessary

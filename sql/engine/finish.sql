@@ -66,6 +66,27 @@ END
 $$;
 COMMENT ON FUNCTION scheduler._settle(scheduler.run, text[], text, integer, integer, integer[], integer) IS 'Internal: takes finished keys off a run, counts them, and closes the run after the last.';
 
+CREATE OR REPLACE FUNCTION scheduler._without_taken(w scheduler.workflow, r scheduler.run, done text[]) RETURNS text[]
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    taken text[];
+BEGIN
+    -- A person's write may have been committed, and its item claimed by another run, since the fence looked. Now that the
+    -- rows are ours it shows; such an item was running in the other run, and so it is again.
+    SELECT array_agg(DISTINCT t.key) INTO taken FROM scheduler.takeover AS t
+    WHERE t.workflow = r.workflow AND t.upto >= r.id AND t.key = ANY (done);
+    IF taken IS NULL THEN
+        RETURN coalesce(done, '{}');
+    END IF;
+    EXECUTE format('UPDATE %s AS t SET %I = %s WHERE t.%I = ANY ($1::%s[])',
+                   w.relation, w.status_column, scheduler._word(w, w.processing), w.key_column, format_type(w.key_type, -1)) USING taken;
+    RETURN (SELECT coalesce(array_agg(d), '{}') FROM unnest(done) AS d WHERE d <> ALL (taken));
+END
+$$;
+COMMENT ON FUNCTION scheduler._without_taken(scheduler.workflow, scheduler.run, text[]) IS 'Internal: the finished keys without those that became another run''s in the very moment; these get their running word back.';
+
 CREATE OR REPLACE FUNCTION scheduler._refused(asked text[], accepted text[]) RETURNS text[]
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
@@ -136,7 +157,7 @@ BEGIN
                            w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, w.completed, changes, scheduler._running_word(w), format_type(w.status_type, -1))
                 INTO done USING keys, words, f.mine;
         END IF;
-        done := coalesce(done, '{}');
+        done := scheduler._without_taken(w, r, done);
         IF EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = w.name) THEN
             DELETE FROM scheduler.attempt AS a WHERE a.workflow = w.name AND a.key = ANY (done);
         END IF;
@@ -180,7 +201,7 @@ BEGIN
                        concat_ws(', ', format('%I = %s', w.status_column, scheduler._word(w, w.failed)), quote_ident(w.error_column) || ' = scheduler.redact(g.error)'),
                        w.status_column, scheduler._running_word(w))
             INTO done USING keys, errors, f.mine;
-        done := coalesce(done, '{}');
+        done := scheduler._without_taken(w, r, done);
         WITH given AS (
             SELECT DISTINCT ON (g.key) g.key, scheduler.redact(g.error) AS error, coalesce(g.permanent, false) AS permanent, g.retry_after
             FROM unnest(fail.keys, fail.errors, fail.permanent, fail.retry_after) AS g (key, error, permanent, retry_after)

@@ -116,23 +116,28 @@ DECLARE
     r scheduler.run;
     hit text[];
     stopped text[] := '{}'::text[];
-    backed text[];
+    moved text[];
+    backed text[] := '{}'::text[];
 BEGIN
     PERFORM scheduler._require_read_committed();
-    -- the run first, then the row: the same order as in succeed(), so the two never wait for each other
-    FOR r IN SELECT * FROM scheduler.run AS x WHERE x.workflow = w.name AND x.finished_at IS NULL AND x.keys && wanted ORDER BY x.id FOR NO KEY UPDATE LOOP
-        -- a run that finished some while we waited has fewer left
-        SELECT * INTO r FROM scheduler.run AS x WHERE x.id = r.id;
-        SELECT array_agg(k) INTO hit FROM unnest(r.keys) AS k WHERE k = ANY (wanted);
-        CONTINUE WHEN hit IS NULL;
-        UPDATE scheduler.run AS x SET revoked = x.revoked || hit WHERE x.id = r.id;
-        PERFORM scheduler._settle(r, hit, 'cancelled', cardinality(hit), 0, NULL);
-        stopped := stopped || hit;
+    LOOP
+        -- the run first, then the row: the same order as in succeed(), so the two never wait for each other
+        FOR r IN SELECT * FROM scheduler.run AS x WHERE x.workflow = w.name AND x.finished_at IS NULL AND x.keys && wanted ORDER BY x.id FOR NO KEY UPDATE LOOP
+            -- a run that finished some while we waited has fewer left
+            SELECT * INTO r FROM scheduler.run AS x WHERE x.id = r.id;
+            SELECT array_agg(k) INTO hit FROM unnest(r.keys) AS k WHERE k = ANY (wanted);
+            CONTINUE WHEN hit IS NULL;
+            UPDATE scheduler.run AS x SET revoked = x.revoked || hit WHERE x.id = r.id;
+            PERFORM scheduler._settle(r, hit, 'cancelled', cardinality(hit), 0, NULL);
+            stopped := stopped || hit;
+        END LOOP;
+        EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$I = %5$s WHERE t.%1$I = ANY ($1::%3$s[]) AND (t.%4$I = %6$s OR t.%1$I = ANY ($2::%3$s[]) AND t.%4$I = %7$s) RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
+                       w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.idle), scheduler._word(w, w.queued), scheduler._running_word(w))
+            INTO moved USING wanted, stopped;
+        backed := backed || coalesce(moved, '{}');
+        -- claimed while we waited for their rows: they run now, so once more
+        EXIT WHEN NOT EXISTS (SELECT FROM scheduler.run AS x WHERE x.workflow = w.name AND x.finished_at IS NULL AND x.keys && wanted);
     END LOOP;
-    EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$I = %5$s WHERE t.%1$I = ANY ($1::%3$s[]) AND (t.%4$I = %6$s OR t.%1$I = ANY ($2::%3$s[]) AND t.%4$I = %7$s) RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
-                   w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.idle), scheduler._word(w, w.queued), scheduler._running_word(w))
-        INTO backed USING wanted, stopped;
-    backed := coalesce(backed, '{}');
     INSERT INTO scheduler.attempt AS a (workflow, key, state, reason)
     SELECT w.name, k, 'cancelled', 'cancelled by ' || session_user FROM unnest(backed) AS k
     ON CONFLICT (workflow, key) DO UPDATE SET state = 'cancelled', retry_at = NULL, reason = excluded.reason, last_at = now();

@@ -492,7 +492,6 @@ DECLARE
     running integer;
     w scheduler.workflow;
 BEGIN
-    -- nobody can claim meanwhile: a claim locks this row too
     SELECT * INTO w FROM scheduler.workflow AS x WHERE x.name = _unregister.name FOR UPDATE;
     IF EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = w.relation) THEN
         PERFORM scheduler._check_owner(w.relation, session_user);
@@ -536,6 +535,8 @@ DECLARE
 BEGIN
     IF exists_still THEN
         PERFORM scheduler._check_table(w.relation);
+        -- needed for the triggers anyway; taken first, claims that have begun are seen and none begins meanwhile
+        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', w.relation);
     END IF;
     running := scheduler._unregister(name, force);
     IF exists_still THEN

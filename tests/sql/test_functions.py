@@ -11,12 +11,12 @@ ACCEPTED = {("scheduler._fence(bigint,text[])", 'composite OUT variable "r" is n
 
 
 @pytest.mark.cron
-def test_plpgsql_check_finds_nothing_in_any_function(
-    postgres: Postgres, cron_database: str, connect: Connect
-) -> None:
+def test_plpgsql_check_finds_nothing_in_any_function(postgres: Postgres, cron_database: str, connect: Connect) -> None:
     """Where pg_cron lives, as some statements are on its tables."""
     if not postgres.server.plpgsql_check:
-        pytest.skip(f"PostgreSQL {postgres.server.version} here has no plpgsql_check, and no package of it could be had")
+        pytest.skip(
+            f"PostgreSQL {postgres.server.version} here has no plpgsql_check, and no package of it could be had"
+        )
     db = connect(url=cron_database)
     db.execute("CREATE EXTENSION plpgsql_check")
     db.execute("CREATE TABLE item (id integer PRIMARY KEY, status text)")
