@@ -99,6 +99,9 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 BEGIN
+    IF heartbeat.listener IS NULL THEN
+        RAISE EXCEPTION 'a heartbeat needs the id of its listener' USING ERRCODE = 'invalid_parameter_value', HINT = 'Give a new uuid on every start of a listener, the one its claims have.';
+    END IF;
     INSERT INTO scheduler.listener AS l (id, host, pid, version, workflows, detail, stopped_at)
     VALUES (heartbeat.listener, left(heartbeat.host, 255), heartbeat.pid, left(heartbeat.version, 100), heartbeat.workflows, coalesce(heartbeat.detail, '{}'),
             CASE WHEN heartbeat.stopped THEN now() END)
