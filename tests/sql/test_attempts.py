@@ -1,0 +1,79 @@
+"""After a failure: when an item comes back, in what company, and when the whole workflow waits."""
+
+import psycopg
+
+from tests.sql.queue import Queue, call, one
+
+
+def test_the_hold_of_a_release_is_not_shortened_by_the_next(db: psycopg.Connection) -> None:
+    queue = Queue(db, 2, batch_size=1)
+    queue.set("Queued")
+    first, second = queue.claim(), queue.claim()
+    db.execute("SELECT scheduler.release(%s, hold => '1 hour', reason => 'key=SECRET1')", [first.run])
+    db.execute("SELECT scheduler.release(%s, hold => '1 minute')", [second.run])
+    assert one(db, "SELECT hold_until > now() + interval '50 minutes' FROM scheduler.state")
+    assert queue.claim().reason == "held"
+    db.execute("UPDATE scheduler.state SET hold_until = now()")
+    assert queue.claim().run is not None
+
+
+def test_retry_after_has_a_little_jitter_and_a_day_at_most(db: psycopg.Connection) -> None:
+    queue = Queue(db, 40, batch_size=40, breaker=False)
+    queue.set("Queued")
+    claim = queue.claim()
+    queue.fail(claim.run, *claim.keys[:20], after="100 seconds")
+    queue.fail(claim.run, *claim.keys[20:], after="30 days")
+    waits = "SELECT extract(epoch FROM retry_at - last_at)::float FROM scheduler.attempt ORDER BY 1"
+    asked = [wait for (wait,) in db.execute(waits).fetchall()]
+    assert all(100 <= wait <= 110 for wait in asked[:20])
+    assert len(set(asked[:20])) > 1
+    assert all(86400 <= wait <= 1.1 * 86400 for wait in asked[20:])
+
+
+def test_items_that_lost_their_listener_run_in_ever_smaller_groups(db: psycopg.Connection) -> None:
+    queue = Queue(db, 100, batch_size=100, max_attempts=4)
+    queue.set("Queued")
+    sizes = []
+    for _ in range(4):
+        claim = queue.claim()
+        sizes.append(len(claim.keys))
+        queue.expire(claim.run)
+    assert sizes == [100, 10, 1, 1]
+
+
+def test_unsuspected_items_do_not_share_a_run_with_suspects(db: psycopg.Connection) -> None:
+    queue = Queue(db, 20, batch_size=20)
+    queue.set("Queued", *range(1, 11))
+    queue.expire(queue.claim().run)
+    queue.set("Queued", *range(11, 21))
+    groups = []
+    while (claim := queue.claim()).run is not None:
+        groups.append({int(key) > 10 for key in claim.keys})
+        queue.succeed(claim.run)
+    assert {True, False} not in groups
+    assert queue.counts() == {"Completed": 20}
+
+
+def test_resume_closes_a_tripped_breaker(db: psycopg.Connection) -> None:
+    queue = Queue(db, 40, batch_size=20, backoff="1 h", backoff_max="1 h")
+    queue.set("Queued")
+    claim = queue.claim()
+    queue.fail(claim.run, *claim.keys)
+    assert queue.claim().reason == "breaker"
+    assert "its breaker is closed" in call(db, "resume", name="job")
+    assert len(queue.claim().keys) == 20
+
+
+def test_a_probe_that_gave_no_verdict_is_followed_by_another(db: psycopg.Connection) -> None:
+    queue = Queue(db, 3)
+    queue.set("Queued")
+    db.execute("UPDATE scheduler.state SET breaker_state = 'open', breaker_until = now() - interval '1 second'")
+    probe = queue.claim()
+    db.execute("SELECT scheduler.release(%s)", [probe.run])
+    again = queue.claim()
+    assert len(again.keys) == 1
+    queue.expire(again.run)
+    third = queue.claim()
+    assert len(third.keys) == 1
+    queue.succeed(third.run)
+    assert one(db, "SELECT breaker_state FROM scheduler.state") == "closed"
