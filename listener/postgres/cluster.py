@@ -18,6 +18,7 @@ from listener.postgres.account import Account
 from listener.postgres.configuration import DATABASE, SUPERUSER
 from listener.postgres.creation import create
 from listener.postgres.home import Home, Memory, Say, write_private
+from listener.postgres.lock import lock_file, locked
 from listener.postgres.server import Server, find, inspect, major_of
 from listener.postgres.trouble import explain, is_taken_port, is_winding_down
 
@@ -112,18 +113,18 @@ class Cluster:
 
     def start(self, server: Server) -> None:
         """Create the cluster if need be and start it with these programs. Harmless when it already runs."""
-        with self.home.locked():
+        with locked(self.home.path) as lock:
             try:
                 self.home.create(self._say)
                 if self.pid is None:
-                    self._start(self._reachable(self._matching(server)))
+                    self._start(self._reachable(self._matching(server)), lock)
                 self._prepare_database()
             except OSError as error:
                 raise explain("start", str(error), self.home.path) from error
 
     def stop(self, mode: str = "fast") -> bool:
         """Stop the server; False if it was not running."""
-        with self.home.locked():
+        with locked(self.home.path):
             return self._stop(mode)
 
     def require_ours(self) -> None:
@@ -133,13 +134,13 @@ class Cluster:
     def destroy(self) -> None:
         """Stop the server and delete the directory, if it is ours."""
         self.require_ours()
-        with self.home.locked():
+        with locked(self.home.path):
             memory = self.home.recall()
             self._stop("immediate")
             self.home.remove()
             if memory is not None:
                 shutil.rmtree(memory.sockets, ignore_errors=True)
-        self.home.lock_file.unlink(missing_ok=True)
+            lock_file(self.home.path).unlink(missing_ok=True)
 
     def psql(self, arguments: list[str]) -> int:
         """psql in the foreground, on our database unless the arguments name another."""
@@ -194,12 +195,12 @@ class Cluster:
             )
         return copied
 
-    def _start(self, server: Server) -> None:
+    def _start(self, server: Server, lock: int) -> None:
         memory = self.home.recall()
         if memory is None:
-            create(self.home, server, sync=self._settings.get("fsync") != "off", say=self._say)
+            create(self.home, server, sync=self._settings.get("fsync") != "off", lock=lock, say=self._say)
             memory = Memory(port=port.first_free(self._first_port), bindir="", sockets="", cron=False)
-        self._drop_stale_pid_file()
+        self._drop_stale_pid_file(memory)
         self._truncate_log()
         wanted, output = memory.port, ""
         for _ in range(START_ATTEMPTS):
@@ -225,7 +226,7 @@ class Cluster:
                 raise explain("start", output, self.home.path)
         raise explain("start", output, self.home.path)
 
-    def _drop_stale_pid_file(self) -> None:
+    def _drop_stale_pid_file(self, memory: Memory) -> None:
         """A dead pid PostgreSQL sees through by itself. One reused by another program it takes for a server."""
         pid = process.recorded_pid(self.home.data)
         if pid is None:
@@ -233,6 +234,8 @@ class Cluster:
         self._say(f"The server was not stopped properly (stale postmaster.pid of process {pid}): it recovers now.")
         if process.is_alive(pid):
             (self.home.data / "postmaster.pid").unlink()
+            # Beside the socket it left the same pid.
+            (Path(memory.sockets) / f".s.PGSQL.{memory.port}.lock").unlink(missing_ok=True)
 
     def _truncate_log(self) -> None:
         """Keep the log of the last run beside this one's, so that it cannot grow for ever."""

@@ -16,8 +16,11 @@ from listener.postgres.trouble import explain
 _STEP = "create a cluster"
 
 
-def create(home: Home, server: Server, *, sync: bool, say: Say) -> None:
-    """Fill `home` with a new cluster. The caller records success; what an interrupted call left is redone."""
+def create(home: Home, server: Server, *, sync: bool, lock: int, say: Say) -> None:
+    """Fill `home` with a new cluster. The caller records success; what an interrupted call left is redone.
+
+    initdb holds the caller's lock too: if only the caller is killed, the next one waits until it is done.
+    """
     account = home.account
     if home.data.exists():
         say(f"An earlier initdb in {home.path} did not finish: starting it over.")
@@ -25,8 +28,8 @@ def create(home: Home, server: Server, *, sync: bool, say: Say) -> None:
     say(f"Creating a cluster in {home.path} ...")
     try:
         write_private(home.password_file, secrets.token_urlsafe(24) + "\n", account)
-        _initdb(home, server, account, sync=sync)
-        _create_database(home, server, account)
+        _initdb(home, server, account, sync=sync, lock=lock)
+        _create_database(home, server, account, lock=lock)
         (home.data / "pg_hba.conf").write_text(configuration.HBA)
         with (home.data / "postgresql.conf").open("a") as file:
             file.write(f"\ninclude '{configuration.INCLUDED_FILE}'\n")
@@ -34,21 +37,22 @@ def create(home: Home, server: Server, *, sync: bool, say: Say) -> None:
         raise explain(_STEP, str(error), home.path) from error
 
 
-def _initdb(home: Home, server: Server, account: Account, *, sync: bool) -> None:
+def _initdb(home: Home, server: Server, account: Account, *, sync: bool, lock: int) -> None:
     command: list[str | Path] = [server.program("initdb"), "--pgdata", home.data, "--username", SUPERUSER]
     command += ["--pwfile", home.password_file, "--auth", "scram-sha-256", "--encoding", "UTF8"]
     command += _locale(server.major) if sync else [*_locale(server.major), "--no-sync"]
-    result = account.run(command)
+    result = account.run(command, hold=[lock])
     if result.returncode != 0:
         raise explain(_STEP, result.stdout + result.stderr, home.path)
 
 
-def _create_database(home: Home, server: Server, account: Account) -> None:
+def _create_database(home: Home, server: Server, account: Account, *, lock: int) -> None:
     """In single-user mode, so that pg_cron finds its database at the very first start."""
     result = account.run(
         # -j: a statement ends at a semicolon and an empty line, so its text may span lines
         [server.program("postgres"), "--single", "-j", "-D", home.data, "postgres"],
         stdin=f"CREATE DATABASE {DATABASE};\n\n",
+        hold=[lock],
     )
     if result.returncode != 0 or "ERROR" in result.stderr:
         raise explain(_STEP, result.stdout + result.stderr, home.path)

@@ -1,12 +1,10 @@
 """The directory of a private cluster: which one it is, what is remembered in it, and proof that it is ours."""
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -68,10 +66,6 @@ class Home:
     @property
     def marker(self) -> Path:
         return self.root / MARKER
-
-    @property
-    def lock_file(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.lock")
 
     @property
     def is_ours(self) -> bool:
@@ -160,20 +154,6 @@ class Home:
             self.path.unlink()
             if target.parent == ELSEWHERE and not any(ELSEWHERE.iterdir()):
                 ELSEWHERE.rmdir()
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One start, stop or destroy at a time; a second one waits."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock = self.lock_file.open("w")
-        except OSError as error:
-            raise UserError(
-                f"Cannot write to {self.path.parent}: {error.strerror}.", "Name another place with --dir."
-            ) from error
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
 
 def _is_file(path: Path) -> bool:
