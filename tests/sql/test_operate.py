@@ -176,7 +176,7 @@ def test_a_finished_run_is_not_finished_twice(db: psycopg.Connection) -> None:
     assert queue.succeed(999_999, "1") == (0, ["1"])
 
 
-def test_an_item_no_run_can_claim_another_runs_items(db: psycopg.Connection) -> None:
+def test_a_run_cannot_finish_the_items_of_another(db: psycopg.Connection) -> None:
     queue = Queue(db, 2, batch_size=1)
     queue.set("Queued")
     first, second = queue.claim(), queue.claim()

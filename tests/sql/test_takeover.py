@@ -1,0 +1,95 @@
+"""A person's write wins: what becomes of the run that had the item."""
+
+import uuid
+
+import psycopg
+import pytest
+
+from tests.sql.queue import Queue, call, one
+
+
+def test_the_listener_is_told_which_items_were_taken_from_it(db: psycopg.Connection) -> None:
+    queue = Queue(db, 3)
+    queue.set("Queued")
+    listener = str(uuid.uuid4())
+    claim = queue.claim(listener=listener)
+    assert claim.run is not None
+    db.execute("LISTEN scrapersky")
+    queue.set("Filtered", 2)
+    assert [note.payload for note in db.notifies(timeout=10, stop_after=1)] == ["job!"]
+    assert queue.heartbeat(listener, claim.run) == {claim.run: (False, ["2"])}
+    assert one(db, "SELECT count(*) FROM scheduler.takeover") == 0
+    assert queue.succeed(claim.run, "1", "2", "3") == (2, ["2"])
+
+
+def test_a_write_that_leaves_the_status_alone_takes_nothing(db: psycopg.Connection) -> None:
+    """Such as an ORM that writes every column."""
+    queue = Queue(db, 1)
+    queue.set("Queued")
+    claim = queue.claim()
+    db.execute("UPDATE item SET status = 'Processing', wanted = true, error = 'edited'")
+    assert queue.succeed(claim.run) == (1, [])
+
+
+def test_a_run_that_lost_all_its_items_frees_its_slot(db: psycopg.Connection) -> None:
+    queue = Queue(db, 3, batch_size=2, max_instances=1)
+    queue.set("Queued")
+    claim = queue.claim()
+    queue.set("Filtered", 1, 2)
+    following = queue.claim()
+    assert following.keys == ["3"]
+    assert queue.run(claim.run)["finished_at"] is not None
+    assert queue.run(claim.run)["discarded"] == 2
+
+
+@pytest.mark.parametrize("word", ["Filtered", None, "Queued"])
+def test_a_rescue_does_not_undo_a_persons_write(db: psycopg.Connection, word: str | None) -> None:
+    queue = Queue(db, 2)
+    queue.set("Queued")
+    claim = queue.claim()
+    queue.set(word, 1)
+    queue.expire(claim.run)
+    assert call(db, "rescue") == 1
+    assert (queue.status(1), queue.status(2)) == (word, "Queued")
+    assert queue.ledger(1) is None
+
+
+@pytest.mark.parametrize("processing", ["Processing", None])
+def test_rows_deleted_while_they_run_are_not_missed(db: psycopg.Connection, processing: str | None) -> None:
+    queue = Queue(db, 4, batch_size=1, processing=processing)
+    queue.set("Queued")
+    succeeds, fails, released, lost = (queue.claim() for _ in range(4))
+    db.execute("DELETE FROM item")
+    assert queue.succeed(succeeds.run) == (0, ["1"])
+    assert queue.fail(fails.run, "2") == (0, ["2"], [])
+    assert one(db, "SELECT scheduler.release(%s)", released.run) == 0
+    queue.expire(lost.run)
+    call(db, "maintain")
+    assert one(db, "SELECT count(*) FROM scheduler.run WHERE finished_at IS NULL") == 0
+    assert one(db, "SELECT sum(discarded) FROM scheduler.run") == 4
+    assert one(db, "SELECT count(*) FROM scheduler.attempt") == 0
+
+
+def test_the_engines_own_writes_are_not_taken_for_a_persons(db: psycopg.Connection) -> None:
+    queue = Queue(db, 6)
+    queue.set("Queued")
+    run = queue.claim().run
+    queue.succeed(run, "1")
+    queue.fail(run, "2")
+    db.execute("SELECT scheduler.release(%s, '{3}')", [run])
+    db.execute("SELECT scheduler.cancel('job', ARRAY[4])")
+    queue.expire(run)
+    call(db, "rescue")
+    call(db, "requeue", name="job")
+    assert one(db, "SELECT count(*) FROM scheduler.takeover") == 0
+
+
+def test_maintenance_cleans_up_what_no_claim_or_heartbeat_did(db: psycopg.Connection) -> None:
+    queue = Queue(db, 1)
+    queue.set("Queued")
+    claim = queue.claim()
+    queue.set("Filtered")
+    assert one(db, "SELECT count(*) FROM scheduler.takeover") == 1
+    call(db, "maintain")
+    assert one(db, "SELECT count(*) FROM scheduler.takeover") == 0
+    assert queue.run(claim.run)["finished_at"] is not None
