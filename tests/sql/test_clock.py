@@ -106,7 +106,7 @@ def without_cron(postgres: Postgres) -> Iterator[psycopg.Connection]:
     if postgres.server.programs is None:
         pytest.skip("there are no PostgreSQL programs on this machine to start another cluster with")
     with throwaway(replace(postgres.server.programs, cron=None)) as cluster:
-        migrate(cluster.url())
+        migrate(cluster.url(), pipeline=False)
         with psycopg.connect(cluster.url(), autocommit=True) as session:
             yield session
 

@@ -11,6 +11,12 @@ from tests.sql.blocked import blocked
 from tests.sql.queue import Queue, call, one
 
 
+@pytest.fixture(autouse=True)
+def never_waiting(db: psycopg.Connection) -> None:
+    """What the test's own session does must not wait for anyone; if it would, the test fails and does not hang."""
+    db.execute("SET lock_timeout = '10s'")
+
+
 @pytest.fixture
 def other(connect: Connect) -> Iterator[psycopg.Connection]:
     """A second session, whose transaction stays open until it commits."""
