@@ -143,9 +143,9 @@ def test_a_run_that_is_being_finished_is_not_rescued(db: psycopg.Connection, oth
     claim = mine.claim()
     mine.expire(claim.run)
     assert mine.through(other).succeed(claim.run) == (1, [])
-    assert call(db, "rescue") == 0
+    assert call(db, "rescue", workflow="job") == 0
     other.commit()
-    assert call(db, "rescue") == 0
+    assert call(db, "rescue", workflow="job") == 0
     assert mine.status(1) == "Completed"
 
 
@@ -159,7 +159,7 @@ def test_a_listener_that_lost_its_lease_can_commit_nothing(
     zombie, rescuer = connect(), other
     claim = mine.claim()
     mine.expire(claim.run)
-    assert call(rescuer, "rescue") == 1
+    assert call(rescuer, "rescue", workflow="job") == 1
 
     def finish() -> tuple[int, list[str]]:
         with zombie.transaction():
@@ -207,10 +207,10 @@ def test_two_rescues_at_once_put_an_item_back_once(db: psycopg.Connection, other
     mine = Queue(db, 1)
     mine.set("Queued")
     mine.expire(mine.claim().run)
-    assert call(other, "rescue") == 1
-    assert call(db, "rescue") == 0
+    assert call(other, "rescue", workflow="job") == 1
+    assert call(db, "rescue", workflow="job") == 0
     other.commit()
-    assert call(db, "rescue") == 0
+    assert call(db, "rescue", workflow="job") == 0
     assert mine.ledger(1) == ("active", 1, 1)
 
 
@@ -222,10 +222,10 @@ def test_a_rescue_leaves_a_row_that_someone_edits_for_the_next_time(
     claim = mine.claim()
     mine.expire(claim.run)
     other.execute("UPDATE item SET wanted = true WHERE id = 1")
-    assert call(db, "rescue") == 1
+    assert call(db, "rescue", workflow="job") == 1
     assert mine.run(claim.run)["keys"] == ["1"]
     other.commit()
-    assert call(db, "rescue") == 1
+    assert call(db, "rescue", workflow="job") == 1
     assert mine.counts() == {"Queued": 2}
 
 
