@@ -38,9 +38,11 @@ class Life:
         if not self.open:
             return
         run, keys = self.random.choice(self.open)
+        owned = one(self.listener, "SELECT keys FROM scheduler.run WHERE id = %s AND finished_at IS NULL", run) or []
         accepted, refused = self.queue.through(self.listener).succeed(run, *keys)
         done = [int(key) for key in keys if key not in refused]
         assert len(done) == accepted
+        assert set(done) <= set(map(int, owned)), "a run finished what it had lost"
         self.listener.execute("INSERT INTO effect SELECT item, %s FROM unnest(%s::integer[]) AS item", [run, done])
         if self.random.random() < 0.2:
             self.listener.rollback()
