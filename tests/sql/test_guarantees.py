@@ -157,7 +157,7 @@ def test_a_workflow_that_is_broken_in_every_way_leaves_the_others_alone(
     db.execute("UPDATE scheduler.state SET next_slot = now() - interval '10 minutes'")
     assert db.execute("SELECT workflow FROM scheduler.tick()").fetchall() == [("job",)]
     assert queue.claim().keys == ["1", "2"]
-    states = dict(db.execute("SELECT workflow, state FROM scheduler.status").fetchall())
+    states: dict[str, str] = dict(db.execute("SELECT workflow, state FROM scheduler.status").fetchall())
     assert states == {"a_dropped": "broken", "b_column": "broken", "c_rights": "broken", "job": "running"}
     assert db.execute(
         "SELECT count(DISTINCT workflow) FROM scheduler.doctor() WHERE severity = 'error'"
