@@ -92,7 +92,9 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
             role: str | None = None, *, autocommit: bool = True, url: str | None = None, **options: Any
         ) -> psycopg.Connection:
             target = url or request.getfixturevalue("database")
-            session = opened.enter_context(psycopg.connect(target, autocommit=True, **options))
+            session = psycopg.connect(target, autocommit=True, **options)
+            # Closed, not committed: the database may be gone by then, and a test's open transaction with it.
+            opened.callback(session.close)
             if role is not None:
                 session.execute(sql.SQL("SET SESSION AUTHORIZATION {}").format(sql.Identifier(role)))
             session.autocommit = autocommit

@@ -1,7 +1,6 @@
 """Two sessions, one statement after the other: every race of the protocol, in the order that would hurt."""
 
 import uuid
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -18,11 +17,9 @@ def never_waiting(db: psycopg.Connection) -> None:
 
 
 @pytest.fixture
-def other(connect: Connect) -> Iterator[psycopg.Connection]:
+def other(connect: Connect) -> psycopg.Connection:
     """A second session, whose transaction stays open until it commits."""
-    session = connect(autocommit=False)
-    yield session
-    session.rollback()
+    return connect(autocommit=False)
 
 
 # --- claim and claim ---------------------------------------------------------------------------------------------
