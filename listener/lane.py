@@ -214,6 +214,7 @@ class Lane:
         known: int | None = None
         loaded: dict[str, Any] = {}
         await self._return_orphans()
+        self._metrics.asked += 1
         self._metrics.last_claim = time.time()
         asked = time.monotonic()
         try:

@@ -17,6 +17,8 @@ def bucket(milliseconds: float) -> int:
 class LaneMetrics:
     """One workflow in this process."""
 
+    asked: int = 0
+    """How often it asked the database for work."""
     claims: dict[str, int] = field(default_factory=dict)
     """Claims that found work, by what led to them: bell, poll, more, again or start."""
     claimed: int = 0

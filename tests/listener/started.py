@@ -1,4 +1,4 @@
-"""A real `scrapersky listen` in a process of its own, and the table it works on."""
+"""The table a listener works on, and a real `scrapersky listen` in a process of its own."""
 
 import json
 import os
@@ -13,12 +13,16 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from listener.workflow import Workflow
+from tests.listener import workflows
+from tests.listener.inside import Inside
 from tests.sql.queue import call, one
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 20.0
 """For things that take milliseconds, on a machine that is busy with other tests."""
+_BACKENDS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s"
 
 
 class Bench:
@@ -32,6 +36,7 @@ class Bench:
         self.db = psycopg.connect(url, autocommit=True)
         self.db.execute("CREATE TABLE effect (item integer NOT NULL, result text, word text)")
         self.processes: list[Process] = []
+        self.insiders: list[Inside] = []
 
     def adopt(self, name: str = "job", table: str = "item", **settings: object) -> None:
         """Register a workflow; by default quick to give up, so that no test has to wait."""
@@ -93,6 +98,13 @@ class Bench:
         """(id, lost its listener's lease?) of the open runs."""
         return self.db.execute("SELECT id FROM scheduler.run WHERE finished_at IS NULL").fetchall()
 
+    def backends(self, role: str) -> int:
+        """How many connections of the listeners play this part: `doorbell`, `heartbeat` or `listener` (the pool)."""
+        return int(one(self.db, f"SELECT count(*) {_BACKENDS}", f"scrapersky {role}"))
+
+    def terminate_backends(self, role: str) -> int:
+        return int(one(self.db, f"SELECT count(pg_terminate_backend(pid)) {_BACKENDS}", f"scrapersky {role}"))
+
     def start(
         self,
         *arguments: str,
@@ -109,9 +121,20 @@ class Bench:
             process.wait_line("ready")
         return process
 
+    def inside(self, *chosen: str | Workflow[Any, Any], ready: bool = True, **given: Any) -> Inside:
+        """Start a listener in this process, with these of tests.listener.workflows or with the test's own."""
+        found = [getattr(workflows, one) if isinstance(one, str) else one for one in chosen or ("job",)]
+        defaults = {"listener_poll_seconds": 60, "listener_drain_seconds": 0}
+        url = given.pop("url", self.url)
+        insider = Inside(url, {workflow.name: workflow for workflow in found}, **{**defaults, **given})
+        self.insiders.append(insider)
+        return insider.ready() if ready else insider
+
     def close(self) -> None:
         for process in self.processes:
             process.kill()
+        for insider in self.insiders:
+            insider.stop(twice=True)
         self.db.close()
 
 
@@ -184,14 +207,6 @@ class Process:
         if self._popen.poll() is None:
             self._popen.kill()
         self._popen.wait()
-
-    def terminate_backends(self, role: str) -> int:
-        """Cut this listener's connections: `doorbell`, `heartbeat` or `listener` (the pool)."""
-        query = (
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND application_name = %s"
-        )
-        return int(one(self._bench.db, query, f"scrapersky {role}"))
 
 
 def _site(folder: Path, entries: Sequence[str]) -> Path:
