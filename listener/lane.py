@@ -88,6 +88,7 @@ class Lane:
         self._held_until = 0.0
         self._draining = False
         self._claiming = asyncio.Lock()
+        around.metrics.gauges.append(self.measure)
 
     # -- what others tell it ------------------------------------------------------------------------------------------
 
@@ -116,6 +117,14 @@ class Lane:
             if job is not None and job.cancelled is None:
                 self._log.info("item taken away", extra={"run": run.id, "item": key})
                 self._abandon(job, "revoked")
+
+    def measure(self) -> None:
+        """Bring the gauges up to date; called by whoever wants to read them, also from another thread."""
+        metrics = self._metrics
+        metrics.waiting = len(self._waiting)
+        metrics.working = len(self._working)
+        metrics.unsaved = self._completion.unsaved
+        metrics.open_runs = len(self._runs)
 
     # -- its life ------------------------------------------------------------------------------------------------------
 
@@ -184,14 +193,15 @@ class Lane:
             return None, self.poll_seconds
         if self._rung == "start":
             return "start", None
+        if self._next_poll <= now:
+            return "poll", None
         if self._held_until > now:
-            return None, self._held_until - now
+            # polling goes on: a hold may be lifted, and whoever lifts it need not be heard
+            return None, min(self._held_until, self._next_poll) - now
         if self._rung is not None:
             return self._rung, None
         if self._expect_more and (self._may_prefetch or self.idle):
             return "more", None
-        if self._next_poll <= now:
-            return "poll", None
         return None, self._next_poll - now if self._next_poll < float("inf") else None
 
     def _has_room(self) -> bool:
@@ -285,7 +295,6 @@ class Lane:
             self._employ()
         for outcome in unfit:
             self._add(outcome)
-        self._measure()
 
     def _plan_poll(self) -> None:
         self._next_poll = time.monotonic() + self.poll_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
@@ -350,10 +359,8 @@ class Lane:
                 self._nudge.set()
             now = time.monotonic()
             if now - turned > _TURN_SECONDS:
-                self._measure()
                 await asyncio.sleep(0)
                 turned = time.monotonic()
-        self._measure()
         self._nudge.set()
 
     async def _outcome(self, job: Job) -> Outcome | None:
@@ -474,13 +481,15 @@ class Lane:
         """Some of its items are done with; after the last, the run is over."""
         if not run.jobs:
             self._close(run)
-        self._measure()
         self._nudge.set()
 
     def _close(self, run: Run) -> None:
         if self._runs.pop(run.id, None) is None:
             return
         self._around.heartbeat.drop(run.id)
+        if run.failed:
+            # nobody rings for a retry: the next claim says when it is due
+            self._expect_more = True
         unusual = {name: count for name in ("rejected", "released", "refused") if (count := getattr(run, name))}
         self._log.info(
             "run finished",
@@ -493,13 +502,6 @@ class Lane:
                 "seconds": round(time.monotonic() - run.started, 3),
             },
         )
-
-    def _measure(self) -> None:
-        metrics = self._metrics
-        metrics.waiting = len(self._waiting)
-        metrics.working = len(self._working)
-        metrics.unsaved = self._completion.unsaved
-        metrics.open_runs = len(self._runs)
 
 
 _GONE = object()

@@ -259,7 +259,7 @@ class Listener:
     async def _drain(self, parts: "list[asyncio.Task[Any]]") -> int:
         self.metrics.draining = True
         systemd.notify("STOPPING=1", "STATUS=draining")
-        working = sum(lane.working for lane in self.metrics.lanes.values())
+        working = self.metrics.brief()["working"]
         _log.info("draining", extra={"working": working, "patience": self._settings.listener_drain_seconds})
         for part in parts:
             part.cancel()

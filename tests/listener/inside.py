@@ -1,11 +1,11 @@
-"""A listener in a thread of the test's own process: up in a tenth of a second, and `work` may be a function of the test.
+"""A listener in a thread of the test's own process: up at once, and `work` may be a function of the test.
 
 What only a process shows (signals, exit codes, log lines) is for tests/listener/started.py.
 """
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from listener.lane import Lane
@@ -31,7 +31,7 @@ class Inside:
         toolbox: Toolbox | None = None,
         **settings: Any,
     ) -> None:
-        self._given = (url, workflows, Settings(_env_file=None, **settings), own)
+        self._given = (url, workflows, Settings.model_validate(settings), own)
         self._toolbox = toolbox
         self._made = threading.Event()
         self.listener: Listener
@@ -64,6 +64,9 @@ class Inside:
 
         wait_until(is_ready, PATIENCE, "a listener that is ready")
         return self
+
+    def wait(self, predicate: Callable[[], object]) -> None:
+        wait_until(predicate, PATIENCE)
 
     def in_loop(self, call: Any) -> None:
         self._loop.call_soon_threadsafe(call)

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
-from psycopg import sql
+from psycopg import conninfo, sql
 
 from listener.workflow import Workflow
 from tests.listener import workflows
@@ -37,6 +38,7 @@ class Bench:
         self.db.execute("CREATE TABLE effect (item integer NOT NULL, result text, word text)")
         self.processes: list[Process] = []
         self.insiders: list[Inside] = []
+        self.roles: list[str] = []
 
     def adopt(self, name: str = "job", table: str = "item", **settings: object) -> None:
         """Register a workflow; by default quick to give up, so that no test has to wait."""
@@ -98,6 +100,16 @@ class Bench:
         """(id, lost its listener's lease?) of the open runs."""
         return self.db.execute("SELECT id FROM scheduler.run WHERE finished_at IS NULL").fetchall()
 
+    def as_listener(self, name: str = "worker") -> str:
+        """The URL of a login that is only a listener, as a careful DBA would make it."""
+        role = f"{name}_{uuid4().hex[:8]}"
+        self.db.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'pw-of-worker'").format(sql.Identifier(role)))
+        self.db.execute(sql.SQL("GRANT scheduler_listener TO {}").format(sql.Identifier(role)))
+        self.db.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}").format(sql.Identifier(role)))
+        self.db.execute(sql.SQL("GRANT INSERT ON effect TO {}").format(sql.Identifier(role)))
+        self.roles.append(role)
+        return conninfo.make_conninfo(self.url, user=role, password="pw-of-worker")
+
     def backends(self, role: str) -> int:
         """How many connections of the listeners play this part: `doorbell`, `heartbeat` or `listener` (the pool)."""
         return int(one(self.db, f"SELECT count(*) {_BACKENDS}", f"scrapersky {role}"))
@@ -135,6 +147,8 @@ class Bench:
             process.kill()
         for insider in self.insiders:
             insider.stop(twice=True)
+        for role in self.roles:
+            self.db.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(sql.Identifier(role)))
         self.db.close()
 
 
