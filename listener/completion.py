@@ -57,6 +57,8 @@ class Completion:
         self._empty.set()
         self._timer: asyncio.TimerHandle | None = None
         self._giving_up = False
+        self.given_up = 0
+        """Outcomes that could not be recorded before the process had to end."""
 
     @property
     def unsaved(self) -> int:
@@ -124,12 +126,14 @@ class Completion:
                 cause = error.cause if isinstance(error, SaveError) else error
                 if is_unreachable(cause) or (is_passing(cause) and backoff.failures < _PATIENCE):
                     if self._giving_up:
+                        self.given_up += len(outcomes)
                         break
                     self._complain("cannot commit, trying again", cause)
                     await asyncio.sleep(backoff.next())
                 elif is_structural(cause) and not isinstance(error, SaveError):
                     # the engine itself cannot work: a dropped column, a revoked right. Splitting would not help.
                     if self._giving_up:
+                        self.given_up += len(outcomes)
                         break
                     self._complain("the engine refuses to record results, trying again", cause)
                     await asyncio.sleep(backoff.next())

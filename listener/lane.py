@@ -178,6 +178,10 @@ class Lane:
     def give_up(self) -> None:
         self._completion.give_up()
 
+    @property
+    def given_up(self) -> int:
+        return self._completion.given_up
+
     def close(self) -> None:
         if self._threads is not None:
             self._threads.close()

@@ -5,7 +5,8 @@ What only a process shows (signals, exit codes, log lines) is for tests/listener
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from listener.lane import Lane
@@ -70,6 +71,9 @@ class Inside:
 
     def in_loop(self, call: Any) -> None:
         self._loop.call_soon_threadsafe(call)
+
+    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> "Future[Any]":
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def stop(self, *, twice: bool = False) -> int | None:
         """Drain, and wait for the end; its exit code."""

@@ -20,15 +20,18 @@ class Base(DeclarativeBase):
     pass
 
 
-class Mapped_(Base):
+class Row(Base):
     __tablename__ = "item"
     id: Mapped[int] = mapped_column(primary_key=True)
     chore: Mapped[str] = mapped_column("task")
 
 
-class Choosy(Base):
+class OtherBase(DeclarativeBase):
+    pass
+
+
+class Choosy(OtherBase):
     __tablename__ = "item"
-    __table_args__ = {"extend_existing": True}
     id: Mapped[int] = mapped_column(primary_key=True)
     task: Mapped[str] = mapped_column(Enum("ok", "fine", native_enum=False))
 
@@ -85,7 +88,7 @@ def _workflow(item: type[Any]) -> Workflow[Any, Any]:
         (Plain, lambda item: (item.id, item.task, item.nowhere, item.made)),
         (Keyword, lambda item: (item.id, item.task)),
         (Model, lambda item: (item.id, item.chore)),
-        (Mapped_, lambda item: (item.id, item.chore)),
+        (Row, lambda item: (item.id, item.chore)),
     ],
 )
 def test_work_gets_the_row_as_the_type_it_asks_for(
