@@ -40,6 +40,22 @@ def connection_string(url: str, role: str) -> str:
     return conninfo.make_conninfo(**{**wanted, **given})
 
 
+class PooledConnection(psycopg.AsyncConnection[Any]):
+    """A connection whose close() gives it back to its pool, also when it is broken.
+
+    psycopg's own close_returns does so for healthy ones only: a connection that the server cut inside SQLAlchemy would
+    keep its place in the pool for ever.
+    """
+
+    async def close(self) -> None:
+        pool = self._pool
+        if self.closed and isinstance(pool, AsyncConnectionPool):
+            await pool.putconn(self)
+            self._pool = None
+        else:
+            await super().close()
+
+
 @dataclass(frozen=True, slots=True)
 class Transaction:
     """An open transaction: psycopg's connection and, if it was asked for, SQLAlchemy's session on it."""
@@ -124,9 +140,10 @@ class Database:
             )
         return self._engine
 
-    def _make_pool(self, url: str) -> AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
+    def _make_pool(self, url: str) -> AsyncConnectionPool[PooledConnection]:
         return AsyncConnectionPool(
             connection_string(url, "listener"),
+            connection_class=PooledConnection,
             kwargs={"prepare_threshold": None},
             min_size=1,
             max_size=self._most,

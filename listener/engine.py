@@ -45,6 +45,8 @@ class Claim:
     reason: str | None
     again_in: float | None
     """When it is worth asking again without a doorbell."""
+    suspect: bool
+    """Whether the listener of one of these items has vanished before: perhaps it kills its listener."""
 
 
 class Beat(NamedTuple):
@@ -98,7 +100,9 @@ _CLAIM = """
 SELECT w.relation::text, w.key_column, format_type(w.key_type, -1), w.batch_size, w.max_instances, w.concurrency,
        extract(epoch FROM w.lease)::float8, extract(epoch FROM w.timeout)::float8,
        c.run, c.keys, c.attempts, extract(epoch FROM c.deadline - now())::float8,
-       c.reason, extract(epoch FROM c.again_at - now())::float8
+       c.reason, extract(epoch FROM c.again_at - now())::float8,
+       EXISTS (SELECT FROM scheduler.attempt AS a
+               WHERE a.workflow = w.name AND a.state = 'active' AND a.rescues > 0 AND a.key = ANY (c.keys))
 FROM scheduler.workflow AS w, LATERAL scheduler.claim(w.name, %s, %s) AS c,
      -- nothing is lost with a claim that a crash undoes (docs/decisions/0005-claims-do-not-wait-for-the-disk.md)
      set_config('synchronous_commit', 'off', true)
@@ -112,8 +116,8 @@ async def claim(connection: AsyncConnection, workflow: str, listener: UUID, item
     row = await cursor.fetchone()
     if row is None:
         return None
-    run, keys, attempts, seconds_left, reason, again_in = row[8:]
-    return Claim(Terms(*row[:8]), run, keys or [], attempts or [], seconds_left or 0.0, reason, again_in)
+    run, keys, attempts, seconds_left, reason, again_in, suspect = row[8:]
+    return Claim(Terms(*row[:8]), run, keys or [], attempts or [], seconds_left or 0.0, reason, again_in, suspect)
 
 
 async def succeed(

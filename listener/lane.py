@@ -212,6 +212,8 @@ class Lane:
         """Room for another batch: only so many that every worker finds its next item, whatever the backlog."""
         if self._max_instances is not None and len(self._runs) >= self._max_instances:
             return False
+        if any(run.suspect for run in self._runs.values()):
+            return False
         if self._threads is not None and self._threads.busy - len(self._working) >= _MOST_HUNG_THREADS:
             self._trouble(f"{_MOST_HUNG_THREADS} threads hang in work past its timeout; restart this listener")
             return False
@@ -280,6 +282,7 @@ class Lane:
         self._may_prefetch = len(claim.keys) >= claim.terms.batch_size
         run = Run(run_id, claim.terms, time.monotonic() + claim.seconds_left)
         run.claimed = run.unfinished = len(claim.keys)
+        run.suspect = claim.suspect
         self._runs[run_id] = run
         self._metrics.found(why, len(claim.keys))
         self._around.heartbeat.add(run_id, claim.terms.lease, self)

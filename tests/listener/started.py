@@ -142,6 +142,11 @@ class Bench:
         self.insiders.append(insider)
         return insider.ready() if ready else insider
 
+    def reconnect(self) -> None:
+        """After the server has been restarted."""
+        self.db.close()
+        self.db = psycopg.connect(self.url, autocommit=True)
+
     def close(self) -> None:
         for process in self.processes:
             process.kill()
@@ -175,6 +180,10 @@ class Process:
                 env={name: value for name, value in everything.items() if value is not None},
             )
         self.pid = self._popen.pid
+
+    @property
+    def running(self) -> bool:
+        return self._popen.poll() is None
 
     def log(self) -> str:
         return self._path.read_text()

@@ -33,7 +33,7 @@ def test_each_way_out_of_work_leaves_its_own_word_and_ledger(bench: Bench) -> No
     wait = one(bench.db, "SELECT extract(epoch FROM retry_at - last_at) FROM scheduler.attempt WHERE key = '2'")
     assert 4990 < wait < 5600
     counts = listener.counts()
-    assert (counts.succeeded, counts.failed, counts.rejected) == (2, 2, 1)
+    wait_until(lambda: (counts.succeeded, counts.failed, counts.rejected) == (2, 2, 1), what="the counts")
 
 
 def test_an_item_that_fails_once_is_tried_again_and_its_error_cleared(bench: Bench) -> None:
@@ -220,7 +220,7 @@ def test_plain_functions_run_side_by_side_in_threads(bench: Bench) -> None:
     bench.queue("ok", "ok", "ok")
     listener = bench.inside(Workflow("job", Item, work))
     bench.wait_for("Completed")
-    assert listener.counts().succeeded == 3
+    wait_until(lambda: listener.counts().succeeded == 3, what="the count")
 
 
 def test_work_past_its_timeout_fails_in_a_coroutine_and_in_a_thread(bench: Bench) -> None:
