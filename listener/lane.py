@@ -54,6 +54,7 @@ class Lane:
         self.poll_seconds = around.poll_seconds
         self.swept = asyncio.Event()
         """Set once it has asked the database for work for the first time."""
+        self._resting = asyncio.Event()
         self._around = around
         self._database = around.database
         self._metrics = around.metrics.lane(workflow.name)
@@ -133,6 +134,8 @@ class Lane:
         while not self._draining:
             why, wait = self._reason()
             if why is None:
+                if self.idle:
+                    self._resting.set()
                 self._nudge.clear()
                 try:
                     async with asyncio.timeout(wait):
@@ -174,6 +177,12 @@ class Lane:
             self._working.discard(job)
             self._add(Release(job, "drained"))
         await self._completion.emptied()
+
+    async def exhaust(self) -> None:
+        """Ask for work now, and wait until there is no more and all of it is done with."""
+        self._resting.clear()
+        self.ring("start")
+        await self._resting.wait()
 
     def give_up(self) -> None:
         self._completion.give_up()

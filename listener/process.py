@@ -66,6 +66,8 @@ class Listener:
             settings.database_listen_url or url, self.metrics, rung=self._rung, opened=lambda: self._sweep("start")
         )
         self.lanes: dict[str, Lane] = {}
+        self.ready = asyncio.Event()
+        """Set once every lane has asked for work."""
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -104,6 +106,12 @@ class Listener:
         if self._stop.is_set():
             self._hurry.set()
         self._stop.set()
+
+    async def exhaust(self) -> None:
+        """Wait until a whole round of claims has found nothing: one workflow may have queued items for another."""
+        found = -1
+        while found != (found := sum(lane.claimed for lane in self.metrics.lanes.values())):
+            await asyncio.gather(*(lane.exhaust() for lane in self.lanes.values()))
 
     def handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -215,6 +223,7 @@ class Listener:
 
     async def _say_ready(self) -> None:
         await asyncio.gather(*(lane.swept.wait() for lane in self.lanes.values()))
+        self.ready.set()
         _log.info("ready", extra={"listening": self.metrics.listening})
         systemd.notify("READY=1", f"STATUS=serving {len(self.lanes)} workflows")
 
