@@ -100,9 +100,7 @@ _CLAIM = """
 SELECT w.relation::text, w.key_column, format_type(w.key_type, -1), w.batch_size, w.max_instances, w.concurrency,
        extract(epoch FROM w.lease)::float8, extract(epoch FROM w.timeout)::float8,
        c.run, c.keys, c.attempts, extract(epoch FROM c.deadline - now())::float8,
-       c.reason, extract(epoch FROM c.again_at - now())::float8,
-       EXISTS (SELECT FROM scheduler.attempt AS a
-               WHERE a.workflow = w.name AND a.state = 'active' AND a.rescues > 0 AND a.key = ANY (c.keys))
+       c.reason, extract(epoch FROM c.again_at - now())::float8
 FROM scheduler.workflow AS w, LATERAL scheduler.claim(w.name, %s, %s) AS c,
      -- nothing is lost with a claim that a crash undoes (docs/decisions/0005-claims-do-not-wait-for-the-disk.md)
      set_config('synchronous_commit', 'off', true)
@@ -116,8 +114,20 @@ async def claim(connection: AsyncConnection, workflow: str, listener: UUID, item
     row = await cursor.fetchone()
     if row is None:
         return None
-    run, keys, attempts, seconds_left, reason, again_in, suspect = row[8:]
+    run, keys, attempts, seconds_left, reason, again_in = row[8:]
+    # asked apart: what the claim itself has just rescued is not visible to its own statement
+    suspect = any(attempt > 1 for attempt in attempts or ()) and await _is_suspect(connection, workflow, keys)
     return Claim(Terms(*row[:8]), run, keys or [], attempts or [], seconds_left or 0.0, reason, again_in, suspect)
+
+
+async def _is_suspect(connection: AsyncConnection, workflow: str, keys: Sequence[str]) -> bool:
+    cursor = await connection.execute(
+        "SELECT EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = %s AND a.state = 'active'"
+        " AND a.rescues > 0 AND a.key = ANY (%s::text[]))",
+        (workflow, text_array(keys)),
+    )
+    (found,) = await one(cursor)
+    return bool(found)
 
 
 async def succeed(

@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from listener.lane import Lane
@@ -77,12 +78,16 @@ class Inside:
 
     def stop(self, *, twice: bool = False) -> int | None:
         """Drain, and wait for the end; its exit code."""
-        if self._thread.is_alive():
+        with suppress(RuntimeError):  # its loop has ended by itself
             self.in_loop(self.listener.stop)
             if twice:
                 self.in_loop(self.listener.stop)
-            self._thread.join(PATIENCE)
-            assert not self._thread.is_alive(), "the listener does not end"
+        return self.join()
+
+    def join(self) -> int | None:
+        """Wait for the end of a listener that was already told to stop."""
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), "the listener does not end"
         if self.error is not None:
             raise self.error
         return self.code

@@ -72,7 +72,7 @@ def test_results_are_still_committed_while_draining(bench: Bench) -> None:
     listener.in_loop(listener.listener.stop)
     wait_until(lambda: listener.metrics.draining, what="the drain")
     bench.open_gate(1)
-    assert listener.stop() == 0
+    assert listener.join() == 0
     assert bench.statuses() == {1: "Completed"}
     assert bench.effects() == [1]
 
