@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from tests.listener.started import Bench, Process, bench_on
+from tests.listener.unfenced import NO_FENCE
 from tests.servers import Postgres
 from tests.sql.queue import one
 from tests.waiting import wait_until
@@ -18,21 +19,6 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 ITEMS = range(1, 11)
-
-# Whoever asks owns everything, whatever the run and the row say. It stands in for both guards: the lock on the run with
-# its keys, and the test that the row is still marked as running.
-_NO_FENCE = """
-CREATE OR REPLACE FUNCTION
-    scheduler._fence(run bigint, wanted text[], OUT r scheduler.run, OUT mine text[], OUT asked text[])
-LANGUAGE plpgsql AS $$
-BEGIN
-    SELECT * INTO r FROM scheduler.run AS x WHERE x.id = _fence.run;
-    asked := coalesce(wanted, r.keys);
-    mine := asked;
-    UPDATE public.item SET status = 'Processing' WHERE id::text = ANY (mine);
-END
-$$
-"""
 
 
 def _pair(bench: Bench) -> tuple[Process, Process]:
@@ -59,7 +45,7 @@ def test_kill_9_in_the_middle_of_a_run_loses_nothing_and_doubles_nothing(bench: 
 def test_a_listener_stopped_past_its_lease_cannot_record_what_another_has_done(bench: Bench, fenced: bool) -> None:
     first, _ = _pair(bench)
     if not fenced:
-        bench.db.execute(_NO_FENCE)
+        bench.db.execute(NO_FENCE)
     first.signal(signal.SIGSTOP)
     bench.open_gate(*ITEMS)
     bench.wait_for("Completed")
