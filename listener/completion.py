@@ -22,6 +22,8 @@ LARGEST_COMMIT = 1000
 _PATIENCE = 3
 """How often a whole batch is tried again after a passing error of the server before it is split."""
 _LONGEST_HOLD = 86400.0
+_LONGEST_PAUSE = 2.0
+"""Between two attempts to commit: finished work waits for nothing but the server."""
 
 
 class SaveError(Exception):
@@ -118,7 +120,7 @@ class Completion:
             self._settled(run)
 
     async def _commit(self, run: Run, outcomes: list[Outcome]) -> None:
-        backoff = Backoff(0.1, 10)
+        backoff = Backoff(0.1, _LONGEST_PAUSE)
         while not run.lost:
             try:
                 await self._write(run, outcomes)

@@ -325,6 +325,9 @@ class Lane:
         """The lane cannot claim: say so once, wait longer each time, and a bell does not shorten it."""
         self._trouble(describe(error) if not isinstance(error, UserError) else str(error), passing=is_passing(error))
         delay = self._backoff.next()
+        if is_passing(error):
+            # a server that is back must not be kept waiting longer than a lost notification would
+            delay = min(delay, self.poll_seconds)
         self._not_before = time.monotonic() + delay
         self._next_poll = min(self._next_poll, self._not_before)
         self._expect_more = True

@@ -38,8 +38,13 @@ def sink_on_loopback() -> Iterator[tuple[Sink, str]]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
             """Not on stderr."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A listener that was killed in the middle of a call is what this is here for."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:
