@@ -26,6 +26,9 @@ _KEEPALIVE = {
 }
 LOCK_SECONDS = 5
 """How long a statement of the listener waits for a lock: a queued ALTER TABLE must not hold up a lane for long."""
+_CONNECTION_SECONDS = 4.0
+"""The longest wait for a connection of the pool."""
+_RECONNECT_SECONDS = 2.0
 _PREPARE_AFTER = 3
 """Executions until a statement is prepared on the server, on direct connections only."""
 
@@ -148,7 +151,10 @@ class Database:
             min_size=1,
             max_size=self._most,
             max_idle=60,
-            timeout=10,
+            timeout=_CONNECTION_SECONDS,
+            # The pool tries again ever more seldom, up to minutes apart. We give up early and ask anew, so that a
+            # server that is back is noticed within a poll interval.
+            reconnect_timeout=_RECONNECT_SECONDS,
             open=False,
             configure=self._configure,
             close_returns=True,
