@@ -7,9 +7,10 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 WORKERS := $(shell if [ $(CORES) -lt 2 ]; then echo 2; else echo $(CORES); fi)
 PYTEST := $(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal
 ARGS ?=
+SEEDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint bench bench-peers clean
+.PHONY: help demo test test-fast lint bench bench-peers faults clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +45,9 @@ bench: $(STAMP) ## benchmarks on a throw-away cluster; writes benchmarks/results
 
 bench-peers: $(STAMP) ## ours beside procrastinate, pgqueuer, chancy, awa, dbos, dramatiq-pg, pgmq, graphile-worker, pg-boss
 	@$(VENV)/bin/python -m benchmarks.peers $(ARGS)
+
+faults: $(STAMP) ## random mixes of faults against real listeners, and a control that must fail; SEEDS=20 for more
+	@$(VENV)/bin/python -m tests.faults --seeds $(SEEDS) $(ARGS)
 
 clean: ## stop and remove the private PostgreSQL, then .venv, caches and build output
 	@if [ -x $(VENV)/bin/scrapersky ] && [ -e .local/postgres ]; then $(VENV)/bin/scrapersky db destroy --yes; fi

@@ -4,13 +4,15 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 
 from benchmarks import machine, report
-from benchmarks.cases import CASES, FULL, QUICK
+from benchmarks.cases import CASES
+from benchmarks.scale import FULL, QUICK
 from listener import schema
 from listener.cli.say import complain, say
 from listener.errors import UserError
@@ -23,8 +25,10 @@ OUTPUT = Path(__file__).parent / "results" / "latest.json"
 SETTINGS = {"autovacuum": "off"}
 
 
-def run(*, quick: bool) -> dict[str, str | int | float | bool]:
+def run(*, quick: bool, many: int | None = None) -> dict[str, str | int | float | bool]:
     scale = QUICK if quick else FULL
+    if many is not None:
+        scale = replace(scale, many=many)
     start = time.perf_counter()
     with throwaway(best(find()) or wheel.installed(), settings=SETTINGS) as cluster:
         say(f"Measuring on a throw-away cluster of {cluster.server.label}.")
@@ -49,10 +53,16 @@ def main() -> int:
         "--quick", action="store_true", help="a tiny run, to see that it works; its figures mean nothing"
     )
     parser.add_argument("--output", type=Path, help=f"the JSON file (default: {OUTPUT}; with --quick none)")
+    parser.add_argument(
+        "--memory-items",
+        type=int,
+        metavar="N",
+        help=f"how many items a listener drains while its memory is watched (default: {FULL.many:,})",
+    )
     options = parser.parse_args()
     output: Path | None = options.output or (None if options.quick else OUTPUT)
     try:
-        result = run(quick=options.quick)
+        result = run(quick=options.quick, many=options.memory_items)
     except UserError as error:
         complain(error)
         return 1

@@ -1,28 +1,15 @@
 """What is measured: each case returns the figures it adds to the result."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import psycopg
 
+from benchmarks.listening import drain, memory, pickup
 from benchmarks.queue import BY_KEYS, BY_RANGE, Queue
+from benchmarks.scale import Figures, Say, Scale
 from benchmarks.stopwatch import alternate, timed
-
-Say = Callable[[str], None]
-Figures = dict[str, float | int]
-
-
-@dataclass(frozen=True)
-class Scale:
-    finished: int
-    rounds: int
-
-
-FULL = Scale(finished=10_000_000, rounds=100)
-QUICK = Scale(finished=20_000, rounds=3)
 
 WARMUP = 3
 CLAIM_ITEMS = 100
@@ -114,4 +101,4 @@ def claimers(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
     }
 
 
-CASES = (history, overhead, claimers)
+CASES = (history, overhead, claimers, pickup, drain, memory)

@@ -1,5 +1,6 @@
 """A queue to measure: a table loaded as fast as the server can, registered as a workflow of the same name."""
 
+import time
 from collections.abc import Callable
 from typing import Any, LiteralString
 
@@ -29,16 +30,22 @@ _COPY = "CREATE TABLE {bare} (LIKE {table} INCLUDING ALL); INSERT INTO {bare} SE
 BY_KEYS: LiteralString = "id = ANY (ARRAY(SELECT generate_series(%s::bigint, %s)))"
 # The least of all, and not to be had in a queue, whose items seldom have consecutive keys.
 BY_RANGE: LiteralString = "id BETWEEN %s AND %s"
+_PAUSE_SECONDS = 0.002
+_PATIENCE_SECONDS = 600
 
 
 class Queue:
-    def __init__(self, db: psycopg.Connection, name: str, *, queued: int, finished: int = 0) -> None:
+    def __init__(
+        self, db: psycopg.Connection, name: str, *, queued: int, finished: int = 0, paused: bool = False
+    ) -> None:
         self.db = db
         self.name = name
         # One transaction: at wal_level minimal a table made in it is written once, not twice.
         with db.transaction():
             self._do(_LOAD, finished=sql.Literal(finished), queued=sql.Literal(queued))
             self._do(_CREATE)
+            if paused:
+                self._do("SELECT scheduler.pause({name})")
         self._do("VACUUM (ANALYZE) {table}")
 
     def claim(self, items: int) -> int:
@@ -50,6 +57,20 @@ class Queue:
 
     def succeed(self, run: int) -> int:
         return int(self._row("SELECT accepted FROM scheduler.succeed(%s)", run)[0])
+
+    def resume(self) -> None:
+        self._do("SELECT scheduler.resume({name})")
+
+    def drained(self, items: int) -> None:
+        """Wait until a listener has finished so many. The runs tell: they cost less than looking at the items."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while self._finished() < items:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{self.name}: not drained in {_PATIENCE_SECONDS} s")
+            time.sleep(_PAUSE_SECONDS)
+
+    def _finished(self) -> int:
+        return int(self._row("SELECT sum(succeeded) FROM scheduler.run WHERE workflow = %s", self.name)[0] or 0)
 
     def claim_lap(self, items: int) -> Callable[[], float]:
         """Times the claim alone, then finishes what it took."""

@@ -27,6 +27,10 @@ class Aim:
 AIMS = (
     Aim("claim_beside_finished_ratio", below=True, limit=1.2),
     Aim("engine_to_bare_ratio", below=False, limit=0.6),
+    Aim("pickup_p50_ms", below=True, limit=1.5),
+    Aim("pickup_p99_ms", below=True, limit=5),
+    Aim("listener_to_loop_ratio", below=False, limit=0.5),
+    Aim("memory_growth_ratio", below=True, limit=1.2),
 )
 _AIMS = {aim.figure: aim for aim in AIMS}
 
@@ -56,6 +60,26 @@ def render(result: Result) -> str:
             "two claimers / one, claim + succeed in batches of 100",
             "two_claimers_ratio",
             f"{result['two_claimers_items_per_second']:,.0f} / {result['one_claimer_items_per_second']:,.0f} items/s",
+        ),
+        (
+            "COMMIT to the first line of work, p50 / a bare NOTIFY to the same process",
+            "pickup_p50_ms",
+            f"{result['pickup_p50_ms']:.2f} / {result['notify_p50_ms']:.2f} ms",
+        ),
+        (
+            "the same, p99",
+            "pickup_p99_ms",
+            f"{result['pickup_p99_ms']:.2f} / {result['notify_p99_ms']:.2f} ms",
+        ),
+        (
+            f"{result['drained_items']:,} no-op items by one listener / by a plain loop of claim + succeed",
+            "listener_to_loop_ratio",
+            f"{result['listener_items_per_second']:,.0f} / {result['plain_loop_items_per_second']:,.0f} items/s",
+        ),
+        (
+            f"memory of a listener after {result['memory_items']:,} items / after a tenth of them",
+            "memory_growth_ratio",
+            f"{result['memory_late_kb']:,} / {result['memory_early_kb']:,} kB",
         ),
         ("SELECT * FROM scheduler.status", None, f"{result['status_ms']:.2f} ms"),
     )

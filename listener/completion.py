@@ -22,6 +22,8 @@ LARGEST_COMMIT = 1000
 _PATIENCE = 3
 """How often a whole batch is tried again after a passing error of the server before it is split."""
 _LONGEST_HOLD = 86400.0
+_LONGEST_PAUSE = 2.0
+"""Between two attempts to commit: finished work waits for nothing but the server."""
 
 
 class SaveError(Exception):
@@ -57,6 +59,8 @@ class Completion:
         self._empty.set()
         self._timer: asyncio.TimerHandle | None = None
         self._giving_up = False
+        self.given_up = 0
+        """Outcomes that could not be recorded before the process had to end."""
 
     @property
     def unsaved(self) -> int:
@@ -116,7 +120,7 @@ class Completion:
             self._settled(run)
 
     async def _commit(self, run: Run, outcomes: list[Outcome]) -> None:
-        backoff = Backoff(0.1, 10)
+        backoff = Backoff(0.1, _LONGEST_PAUSE)
         while not run.lost:
             try:
                 await self._write(run, outcomes)
@@ -124,12 +128,14 @@ class Completion:
                 cause = error.cause if isinstance(error, SaveError) else error
                 if is_unreachable(cause) or (is_passing(cause) and backoff.failures < _PATIENCE):
                     if self._giving_up:
+                        self.given_up += len(outcomes)
                         break
                     self._complain("cannot commit, trying again", cause)
                     await asyncio.sleep(backoff.next())
                 elif is_structural(cause) and not isinstance(error, SaveError):
                     # the engine itself cannot work: a dropped column, a revoked right. Splitting would not help.
                     if self._giving_up:
+                        self.given_up += len(outcomes)
                         break
                     self._complain("the engine refuses to record results, trying again", cause)
                     await asyncio.sleep(backoff.next())

@@ -26,6 +26,9 @@ _KEEPALIVE = {
 }
 LOCK_SECONDS = 5
 """How long a statement of the listener waits for a lock: a queued ALTER TABLE must not hold up a lane for long."""
+_CONNECTION_SECONDS = 4.0
+"""The longest wait for a connection of the pool."""
+_RECONNECT_SECONDS = 2.0
 _PREPARE_AFTER = 3
 """Executions until a statement is prepared on the server, on direct connections only."""
 
@@ -38,6 +41,22 @@ def connection_string(url: str, role: str) -> str:
         # after a failover the first host may be a standby
         wanted["target_session_attrs"] = "read-write"
     return conninfo.make_conninfo(**{**wanted, **given})
+
+
+class PooledConnection(psycopg.AsyncConnection[Any]):
+    """A connection whose close() gives it back to its pool, also when it is broken.
+
+    psycopg's own close_returns does so for healthy ones only: a connection that the server cut inside SQLAlchemy would
+    keep its place in the pool for ever.
+    """
+
+    async def close(self) -> None:
+        pool = self._pool
+        if self.closed and isinstance(pool, AsyncConnectionPool):
+            await pool.putconn(self)
+            self._pool = None
+        else:
+            await super().close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +143,18 @@ class Database:
             )
         return self._engine
 
-    def _make_pool(self, url: str) -> AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
+    def _make_pool(self, url: str) -> AsyncConnectionPool[PooledConnection]:
         return AsyncConnectionPool(
             connection_string(url, "listener"),
+            connection_class=PooledConnection,
             kwargs={"prepare_threshold": None},
             min_size=1,
             max_size=self._most,
             max_idle=60,
-            timeout=10,
+            timeout=_CONNECTION_SECONDS,
+            # The pool tries again ever more seldom, up to minutes apart. We give up early and ask anew, so that a
+            # server that is back is noticed within a poll interval.
+            reconnect_timeout=_RECONNECT_SECONDS,
             open=False,
             configure=self._configure,
             close_returns=True,

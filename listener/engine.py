@@ -45,6 +45,8 @@ class Claim:
     reason: str | None
     again_in: float | None
     """When it is worth asking again without a doorbell."""
+    suspect: bool
+    """Whether the listener of one of these items has vanished before: perhaps it kills its listener."""
 
 
 class Beat(NamedTuple):
@@ -113,7 +115,19 @@ async def claim(connection: AsyncConnection, workflow: str, listener: UUID, item
     if row is None:
         return None
     run, keys, attempts, seconds_left, reason, again_in = row[8:]
-    return Claim(Terms(*row[:8]), run, keys or [], attempts or [], seconds_left or 0.0, reason, again_in)
+    # asked apart: what the claim itself has just rescued is not visible to its own statement
+    suspect = any(attempt > 1 for attempt in attempts or ()) and await _is_suspect(connection, workflow, keys)
+    return Claim(Terms(*row[:8]), run, keys or [], attempts or [], seconds_left or 0.0, reason, again_in, suspect)
+
+
+async def _is_suspect(connection: AsyncConnection, workflow: str, keys: Sequence[str]) -> bool:
+    cursor = await connection.execute(
+        "SELECT EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = %s AND a.state = 'active'"
+        " AND a.rescues > 0 AND a.key = ANY (%s::text[]))",
+        (workflow, text_array(keys)),
+    )
+    (found,) = await one(cursor)
+    return bool(found)
 
 
 async def succeed(

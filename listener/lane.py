@@ -54,6 +54,7 @@ class Lane:
         self.poll_seconds = around.poll_seconds
         self.swept = asyncio.Event()
         """Set once it has asked the database for work for the first time."""
+        self._resting = asyncio.Event()
         self._around = around
         self._database = around.database
         self._metrics = around.metrics.lane(workflow.name)
@@ -88,6 +89,7 @@ class Lane:
         self._held_until = 0.0
         self._draining = False
         self._claiming = asyncio.Lock()
+        around.metrics.gauges.append(self.measure)
 
     # -- what others tell it ------------------------------------------------------------------------------------------
 
@@ -117,6 +119,14 @@ class Lane:
                 self._log.info("item taken away", extra={"run": run.id, "item": key})
                 self._abandon(job, "revoked")
 
+    def measure(self) -> None:
+        """Bring the gauges up to date; called by whoever wants to read them, also from another thread."""
+        metrics = self._metrics
+        metrics.waiting = len(self._waiting)
+        metrics.working = len(self._working)
+        metrics.unsaved = self._completion.unsaved
+        metrics.open_runs = len(self._runs)
+
     # -- its life ------------------------------------------------------------------------------------------------------
 
     async def claim_forever(self) -> None:
@@ -124,6 +134,8 @@ class Lane:
         while not self._draining:
             why, wait = self._reason()
             if why is None:
+                if self.idle:
+                    self._resting.set()
                 self._nudge.clear()
                 try:
                     async with asyncio.timeout(wait):
@@ -166,8 +178,18 @@ class Lane:
             self._add(Release(job, "drained"))
         await self._completion.emptied()
 
+    async def exhaust(self) -> None:
+        """Ask for work now, and wait until there is no more and all of it is done with."""
+        self._resting.clear()
+        self.ring("start")
+        await self._resting.wait()
+
     def give_up(self) -> None:
         self._completion.give_up()
+
+    @property
+    def given_up(self) -> int:
+        return self._completion.given_up
 
     def close(self) -> None:
         if self._threads is not None:
@@ -184,19 +206,22 @@ class Lane:
             return None, self.poll_seconds
         if self._rung == "start":
             return "start", None
+        if self._next_poll <= now:
+            return "poll", None
         if self._held_until > now:
-            return None, self._held_until - now
+            # polling goes on: a hold may be lifted, and whoever lifts it need not be heard
+            return None, min(self._held_until, self._next_poll) - now
         if self._rung is not None:
             return self._rung, None
         if self._expect_more and (self._may_prefetch or self.idle):
             return "more", None
-        if self._next_poll <= now:
-            return "poll", None
         return None, self._next_poll - now if self._next_poll < float("inf") else None
 
     def _has_room(self) -> bool:
         """Room for another batch: only so many that every worker finds its next item, whatever the backlog."""
         if self._max_instances is not None and len(self._runs) >= self._max_instances:
+            return False
+        if any(run.suspect for run in self._runs.values()):
             return False
         if self._threads is not None and self._threads.busy - len(self._working) >= _MOST_HUNG_THREADS:
             self._trouble(f"{_MOST_HUNG_THREADS} threads hang in work past its timeout; restart this listener")
@@ -214,6 +239,7 @@ class Lane:
         known: int | None = None
         loaded: dict[str, Any] = {}
         await self._return_orphans()
+        self._metrics.asked += 1
         self._metrics.last_claim = time.time()
         asked = time.monotonic()
         try:
@@ -265,6 +291,7 @@ class Lane:
         self._may_prefetch = len(claim.keys) >= claim.terms.batch_size
         run = Run(run_id, claim.terms, time.monotonic() + claim.seconds_left)
         run.claimed = run.unfinished = len(claim.keys)
+        run.suspect = claim.suspect
         self._runs[run_id] = run
         self._metrics.found(why, len(claim.keys))
         self._around.heartbeat.add(run_id, claim.terms.lease, self)
@@ -284,7 +311,6 @@ class Lane:
             self._employ()
         for outcome in unfit:
             self._add(outcome)
-        self._measure()
 
     def _plan_poll(self) -> None:
         self._next_poll = time.monotonic() + self.poll_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
@@ -299,6 +325,9 @@ class Lane:
         """The lane cannot claim: say so once, wait longer each time, and a bell does not shorten it."""
         self._trouble(describe(error) if not isinstance(error, UserError) else str(error), passing=is_passing(error))
         delay = self._backoff.next()
+        if is_passing(error):
+            # a server that is back must not be kept waiting longer than a lost notification would
+            delay = min(delay, self.poll_seconds)
         self._not_before = time.monotonic() + delay
         self._next_poll = min(self._next_poll, self._not_before)
         self._expect_more = True
@@ -349,10 +378,8 @@ class Lane:
                 self._nudge.set()
             now = time.monotonic()
             if now - turned > _TURN_SECONDS:
-                self._measure()
                 await asyncio.sleep(0)
                 turned = time.monotonic()
-        self._measure()
         self._nudge.set()
 
     async def _outcome(self, job: Job) -> Outcome | None:
@@ -473,13 +500,15 @@ class Lane:
         """Some of its items are done with; after the last, the run is over."""
         if not run.jobs:
             self._close(run)
-        self._measure()
         self._nudge.set()
 
     def _close(self, run: Run) -> None:
         if self._runs.pop(run.id, None) is None:
             return
         self._around.heartbeat.drop(run.id)
+        if run.failed:
+            # nobody rings for a retry: the next claim says when it is due
+            self._expect_more = True
         unusual = {name: count for name in ("rejected", "released", "refused") if (count := getattr(run, name))}
         self._log.info(
             "run finished",
@@ -492,13 +521,6 @@ class Lane:
                 "seconds": round(time.monotonic() - run.started, 3),
             },
         )
-
-    def _measure(self) -> None:
-        metrics = self._metrics
-        metrics.waiting = len(self._waiting)
-        metrics.working = len(self._working)
-        metrics.unsaved = self._completion.unsaved
-        metrics.open_runs = len(self._runs)
 
 
 _GONE = object()

@@ -2,7 +2,8 @@
 
 import math
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from listener.engine import BUCKETS
@@ -17,6 +18,8 @@ def bucket(milliseconds: float) -> int:
 class LaneMetrics:
     """One workflow in this process."""
 
+    asked: int = 0
+    """How often it asked the database for work."""
     claims: dict[str, int] = field(default_factory=dict)
     """Claims that found work, by what led to them: bell, poll, more, again or start."""
     claimed: int = 0
@@ -68,18 +71,23 @@ class Metrics:
     """When the event loop last turned (monotonic)."""
     draining: bool = False
     lanes: dict[str, LaneMetrics] = field(default_factory=dict)
+    gauges: list[Callable[[], None]] = field(default_factory=list)
+    """Called before reading, so that counting costs nothing while nobody looks."""
 
     def lane(self, workflow: str) -> LaneMetrics:
         return self.lanes.setdefault(workflow, LaneMetrics())
 
     def snapshot(self) -> dict[str, Any]:
         """Plain values, safe to keep: nothing in it changes afterwards."""
-        shown = asdict(self)
+        self._gauge()
+        shown = asdict(replace(self, gauges=[]))
+        del shown["gauges"]
         shown["loop_lag_seconds"] = round(time.monotonic() - shown.pop("loop_turned"), 3)
         return shown
 
     def brief(self) -> dict[str, Any]:
         """What the database keeps about this listener with each heartbeat."""
+        self._gauge()
         problems = {name: lane.problem for name, lane in self.lanes.items() if lane.problem}
         return {
             "listening": self.listening,
@@ -88,3 +96,7 @@ class Metrics:
             "waiting": sum(lane.waiting for lane in self.lanes.values()),
             **({"problems": problems} if problems else {}),
         }
+
+    def _gauge(self) -> None:
+        for measure in self.gauges:
+            measure()

@@ -34,6 +34,9 @@ _RELEASE_SECONDS = 5.0
 """After the patience of a drain is over: how long giving items back may take."""
 _WELL_SECONDS = 30.0
 
+_FIXED = ("listener_workflows", "listener_poll_only", "listener_statement_seconds")
+"""Settings that a reload does not change."""
+
 _log = log_of("listener")
 
 
@@ -63,6 +66,8 @@ class Listener:
             settings.database_listen_url or url, self.metrics, rung=self._rung, opened=lambda: self._sweep("start")
         )
         self.lanes: dict[str, Lane] = {}
+        self.ready = asyncio.Event()
+        """Set once every lane has asked for work."""
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -102,6 +107,12 @@ class Listener:
             self._hurry.set()
         self._stop.set()
 
+    async def exhaust(self) -> None:
+        """Wait until a whole round of claims has found nothing: one workflow may have queued items for another."""
+        found = -1
+        while found != (found := sum(lane.claimed for lane in self.metrics.lanes.values())):
+            await asyncio.gather(*(lane.exhaust() for lane in self.lanes.values()))
+
     def handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self.stop)
@@ -112,6 +123,9 @@ class Listener:
         """Take over new settings without a restart; work under way goes on."""
         systemd.reloading()
         listened = self._settings.database_listen_url or self._url
+        changed = [name for name in _FIXED if getattr(settings, name) != getattr(self._settings, name)]
+        if changed:
+            _log.warning("these count from the next start", extra={"settings": [name.upper() for name in changed]})
         self._settings = settings
         for lane in self.lanes.values():
             lane.poll_seconds = settings.listener_poll_seconds
@@ -209,6 +223,7 @@ class Listener:
 
     async def _say_ready(self) -> None:
         await asyncio.gather(*(lane.swept.wait() for lane in self.lanes.values()))
+        self.ready.set()
         _log.info("ready", extra={"listening": self.metrics.listening})
         systemd.notify("READY=1", f"STATUS=serving {len(self.lanes)} workflows")
 
@@ -259,7 +274,7 @@ class Listener:
     async def _drain(self, parts: "list[asyncio.Task[Any]]") -> int:
         self.metrics.draining = True
         systemd.notify("STOPPING=1", "STATUS=draining")
-        working = sum(lane.working for lane in self.metrics.lanes.values())
+        working = self.metrics.brief()["working"]
         _log.info("draining", extra={"working": working, "patience": self._settings.listener_drain_seconds})
         for part in parts:
             part.cancel()
@@ -273,7 +288,7 @@ class Listener:
                 lane.give_up()
             await asyncio.wait({drains}, timeout=_RELEASE_SECONDS)
         patience.cancel()
-        left = sum(not lane.idle for lane in self.lanes.values())
+        left = sum(not lane.idle or lane.given_up > 0 for lane in self.lanes.values())
         refused = drains.done() and drains.exception() is not None
         if left or refused or not drains.done():
             drains.cancel()
@@ -304,12 +319,13 @@ class Listener:
 
 
 async def _require_engine(connection: psycopg.AsyncConnection[Any]) -> None:
+    # not to_regclass(), which raises an error instead of an answer where the schema may not be used
     cursor = await connection.execute(
-        "SELECT current_user, to_regclass('scheduler.workflow') IS NOT NULL,"
-        " coalesce(has_schema_privilege(to_regnamespace('scheduler'), 'USAGE'), false)"
+        "SELECT current_user, n.oid IS NOT NULL, coalesce(has_schema_privilege(n.oid, 'USAGE'), false)"
+        " FROM (VALUES (1)) AS always LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname = 'scheduler'"
     )
     user, installed, allowed = await engine.one(cursor)
-    if not installed and not allowed:
+    if not installed:
         raise UserError("The engine is not installed in this database.", "Install it with 'scrapersky migrate'.")
     if not allowed:
         raise UserError(f"Role {user} may not use the engine.", f'As an admin: GRANT scheduler_listener TO "{user}";')

@@ -46,6 +46,8 @@ class Run:
     """How many are waiting or being worked on."""
     started: float = field(default_factory=time.monotonic)
     lost: bool = False
+    suspect: bool = False
+    """One of its items may kill this process: nothing else of the workflow is put at risk with it."""
     committing: bool = False
     succeeded: int = 0
     failed: int = 0

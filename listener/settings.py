@@ -124,8 +124,13 @@ def environment(env_file: str | None = ENV_FILE) -> dict[str, str]:
 
 
 def _build(kind: type[BaseSettings], complaints: list[str], env_file: str | None, given: Mapping[str, Any]) -> Any:
+    class Tolerant(kind):  # type: ignore[valid-type, misc]
+        # the other variables in .env are no mistake of this class, and an empty value counts as absent
+        model_config = SettingsConfigDict(extra="ignore", env_ignore_empty=True)
+
+    Tolerant.__name__ = kind.__name__
     try:
-        return kind(_env_file=env_file, **given)
+        return Tolerant(_env_file=env_file, **given)
     except ValidationError as error:
         prefix = str(kind.model_config.get("env_prefix") or "")
         complaints += [line for line in _lines(error, prefix=prefix) if line not in complaints]

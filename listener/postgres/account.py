@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -110,7 +109,7 @@ class Account:
     def give_tree(self, path: Path) -> None:
         if os.geteuid() == 0:
             for entry in (path, *path.rglob("*")):
-                shutil.chown(entry, self.uid, self.gid, follow_symlinks=False)  # type: ignore[call-overload]
+                os.chown(entry, self.uid, self.gid, follow_symlinks=False)
 
 
 def _environment() -> dict[str, str]:

@@ -272,7 +272,7 @@ AS $$
 BEGIN
     UPDATE scheduler.state AS s SET breaker_state = 'closed', breaker_until = NULL, breaker_closed_at = now() WHERE s.workflow = w.name;
     IF w.doorbell <> 'off' THEN
-        PERFORM scheduler._ring(w.name);
+        PERFORM scheduler._ring(w.name || '!');
     END IF;
 END
 $$;

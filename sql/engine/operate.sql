@@ -194,7 +194,7 @@ BEGIN
                                     breaker_closed_at = CASE WHEN x.breaker_state = 'closed' THEN x.breaker_closed_at ELSE now() END
     WHERE x.workflow = resume.name;
     PERFORM scheduler._audit('resume', name, NULL);
-    PERFORM scheduler._ring(name);
+    PERFORM scheduler._ring(name || '!');
     RETURN concat_ws('; ', CASE WHEN w.paused_at IS NULL THEN name || ' was not paused' ELSE name || ' goes on' END,
                      CASE WHEN s.breaker_state <> 'closed' THEN 'its breaker is closed' END,
                      CASE WHEN s.hold_until > now() THEN 'its hold is over' END,
@@ -224,7 +224,7 @@ DECLARE
 BEGIN
     UPDATE scheduler.control SET paused_at = NULL, paused_by = NULL, paused_reason = NULL;
     PERFORM scheduler._audit('resume_all', NULL, NULL);
-    PERFORM scheduler._ring(w.name) FROM scheduler.workflow AS w;
+    PERFORM scheduler._ring(w.name || '!') FROM scheduler.workflow AS w;
     RETURN 'everything goes on' || coalesce(', except what is paused by itself: ' || still, '');
 END
 $$;

@@ -20,6 +20,12 @@ FIGURES = {
     "engine_to_bare_range_ratio",
     "two_claimers_ratio",
     "status_ms",
+    "pickup_p50_ms",
+    "pickup_p99_ms",
+    "notify_p50_ms",
+    "notify_p99_ms",
+    "listener_to_loop_ratio",
+    "memory_growth_ratio",
 }
 FACTS = {"measured_at", "quick", "rounds", "seconds", "finished_rows", "server", "processor", "cores", "setting_fsync"}
 

@@ -1,4 +1,4 @@
-"""A real `scrapersky listen` in a process of its own, and the table it works on."""
+"""The table a listener works on, and a real `scrapersky listen` in a process of its own."""
 
 import json
 import os
@@ -9,16 +9,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
-from psycopg import sql
+from psycopg import conninfo, sql
 
+from listener.workflow import Workflow
+from tests.listener import workflows
+from tests.listener.inside import Inside
 from tests.sql.queue import call, one
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 20.0
 """For things that take milliseconds, on a machine that is busy with other tests."""
+_BACKENDS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s"
 
 
 class Bench:
@@ -32,6 +37,8 @@ class Bench:
         self.db = psycopg.connect(url, autocommit=True)
         self.db.execute("CREATE TABLE effect (item integer NOT NULL, result text, word text)")
         self.processes: list[Process] = []
+        self.insiders: list[Inside] = []
+        self.roles: list[str] = []
 
     def adopt(self, name: str = "job", table: str = "item", **settings: object) -> None:
         """Register a workflow; by default quick to give up, so that no test has to wait."""
@@ -93,6 +100,23 @@ class Bench:
         """(id, lost its listener's lease?) of the open runs."""
         return self.db.execute("SELECT id FROM scheduler.run WHERE finished_at IS NULL").fetchall()
 
+    def as_listener(self, name: str = "worker") -> str:
+        """The URL of a login that is only a listener, as a careful DBA would make it."""
+        role = f"{name}_{uuid4().hex[:8]}"
+        self.db.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'pw-of-worker'").format(sql.Identifier(role)))
+        self.db.execute(sql.SQL("GRANT scheduler_listener TO {}").format(sql.Identifier(role)))
+        self.db.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}").format(sql.Identifier(role)))
+        self.db.execute(sql.SQL("GRANT INSERT ON effect TO {}").format(sql.Identifier(role)))
+        self.roles.append(role)
+        return conninfo.make_conninfo(self.url, user=role, password="pw-of-worker")
+
+    def backends(self, role: str) -> int:
+        """How many connections of the listeners play this part: `doorbell`, `heartbeat` or `listener` (the pool)."""
+        return int(one(self.db, f"SELECT count(*) {_BACKENDS}", f"scrapersky {role}"))
+
+    def terminate_backends(self, role: str) -> int:
+        return int(one(self.db, f"SELECT count(pg_terminate_backend(pid)) {_BACKENDS}", f"scrapersky {role}"))
+
     def start(
         self,
         *arguments: str,
@@ -109,9 +133,27 @@ class Bench:
             process.wait_line("ready")
         return process
 
+    def inside(self, *chosen: str | Workflow[Any, Any], ready: bool = True, **given: Any) -> Inside:
+        """Start a listener in this process, with these of tests.listener.workflows or with the test's own."""
+        found = [getattr(workflows, one) if isinstance(one, str) else one for one in chosen or ("job",)]
+        defaults = {"listener_poll_seconds": 60, "listener_drain_seconds": 0}
+        url = given.pop("url", self.url)
+        insider = Inside(url, {workflow.name: workflow for workflow in found}, **{**defaults, **given})
+        self.insiders.append(insider)
+        return insider.ready() if ready else insider
+
+    def reconnect(self) -> None:
+        """After the server has been restarted."""
+        self.db.close()
+        self.db = psycopg.connect(self.url, autocommit=True)
+
     def close(self) -> None:
         for process in self.processes:
             process.kill()
+        for insider in self.insiders:
+            insider.stop(twice=True)
+        for role in self.roles:
+            self.db.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(sql.Identifier(role)))
         self.db.close()
 
 
@@ -138,6 +180,10 @@ class Process:
                 env={name: value for name, value in everything.items() if value is not None},
             )
         self.pid = self._popen.pid
+
+    @property
+    def running(self) -> bool:
+        return self._popen.poll() is None
 
     def log(self) -> str:
         return self._path.read_text()
@@ -184,14 +230,6 @@ class Process:
         if self._popen.poll() is None:
             self._popen.kill()
         self._popen.wait()
-
-    def terminate_backends(self, role: str) -> int:
-        """Cut this listener's connections: `doorbell`, `heartbeat` or `listener` (the pool)."""
-        query = (
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND application_name = %s"
-        )
-        return int(one(self._bench.db, query, f"scrapersky {role}"))
 
 
 def _site(folder: Path, entries: Sequence[str]) -> Path:

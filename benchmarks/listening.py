@@ -1,0 +1,133 @@
+"""What a real listener does with a queue: how soon it begins, how fast it drains, and what it keeps in memory."""
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, LiteralString, cast
+
+import psycopg
+from psycopg import conninfo
+
+from benchmarks.child import PICKUP, RAW
+from benchmarks.queue import Queue
+from benchmarks.scale import Figures, Say, Scale
+from benchmarks.stopwatch import alternate, timed
+
+BATCH_ITEMS = 1000
+WARMUP = 20
+_REST_SECONDS = 0.01
+"""Between two measurements: the listener has finished the last item and waits again."""
+
+
+class Child:
+    """A listener in another process."""
+
+    def __init__(self, popen: "subprocess.Popen[str]") -> None:
+        self._popen = popen
+        self._lines = cast("IO[str]", popen.stdout)
+
+    def line(self) -> str:
+        line = self._lines.readline()
+        if not line:
+            raise AssertionError(f"the listener has ended with code {self._popen.wait()}")
+        return line.strip()
+
+    def memory(self) -> int:
+        """In kB, what it occupies now."""
+        shown = subprocess.run(["ps", "-o", "rss=", "-p", str(self._popen.pid)], capture_output=True, check=True)
+        return int(shown.stdout)
+
+
+@contextmanager
+def child(db: psycopg.Connection, *workflows: str) -> Iterator[Child]:
+    url = conninfo.make_conninfo(db.info.dsn, password=db.info.password)
+    command = [sys.executable, "-m", "benchmarks.child", url, *workflows]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as popen:
+        try:
+            started = Child(popen)
+            while started.line() != "ready":
+                pass
+            yield started
+        finally:
+            popen.terminate()
+
+
+def pickup(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
+    """From COMMIT to the first line of `work`, one item at a time, next to a bare notification to the same process."""
+    say(f"Picking up {scale.pickups} items, one at a time, beside bare notifications ...")
+    queue = Queue(db, PICKUP, queued=0, finished=WARMUP + scale.pickups)
+    keys = iter(range(1, WARMUP + scale.pickups + 1))
+    with child(db) as listener, psycopg.connect(db.info.dsn, password=db.info.password) as session:
+
+        def wait_for(statement: LiteralString, *values: object) -> float:
+            time.sleep(_REST_SECONDS)
+            session.execute(statement, values)
+            start = time.monotonic_ns()
+            session.commit()
+            return (int(listener.line()) - start) / 1e9
+
+        work, bare = alternate(
+            lambda: wait_for("UPDATE pickup SET status = 'Queued' WHERE id = %s", next(keys)),
+            lambda: wait_for(f"NOTIFY {RAW}"),
+            rounds=scale.pickups,
+            warmup=WARMUP,
+        )
+        queue.drained(WARMUP + scale.pickups)
+    return {
+        "pickup_p50_ms": work.ms,
+        "pickup_p99_ms": 1000 * statistics.quantiles(work.seconds, n=100)[98],
+        "notify_p50_ms": bare.ms,
+        "notify_p99_ms": 1000 * statistics.quantiles(bare.seconds, n=100)[98],
+    }
+
+
+def drain(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
+    """One listener, no-op work, from the bell to the last commit; beside claim + succeed in a plain loop."""
+    rounds = range(1 + scale.drains)
+    say(f"Draining {scale.drained:,} items {len(rounds)} times by a listener and by a plain loop ...")
+    plain = [Queue(db, f"plain_{n}", queued=scale.drained) for n in rounds]
+    drained = [Queue(db, f"drain_{n}", queued=scale.drained, paused=True) for n in rounds]
+    with child(db, PICKUP, *(queue.name for queue in drained)):
+
+        def loop(queue: Queue) -> None:
+            for _ in range(scale.drained // BATCH_ITEMS):
+                queue.work(BATCH_ITEMS)
+
+        def listen(queue: Queue) -> None:
+            queue.resume()
+            queue.drained(scale.drained)
+
+        loops, listens = iter(plain), iter(drained)
+        by_loop, by_listener = alternate(
+            lambda: timed(lambda: loop(next(loops))),
+            lambda: timed(lambda: listen(next(listens))),
+            rounds=scale.drains,
+            warmup=1,
+        )
+    return {
+        "drained_items": scale.drained,
+        "listener_items_per_second": scale.drained / by_listener.median,
+        "plain_loop_items_per_second": scale.drained / by_loop.median,
+        "listener_to_loop_ratio": by_loop.median / by_listener.median,
+    }
+
+
+def memory(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
+    """Whether a listener grows with what it has done: its memory after a tenth of the items, and after all."""
+    say(f"Draining {scale.many:,} items to see what stays in memory ...")
+    queue = Queue(db, "many", queued=scale.many, paused=True)
+    with child(db, PICKUP, queue.name) as listener:
+        queue.resume()
+        queue.drained(scale.many // 10)
+        early = listener.memory()
+        queue.drained(scale.many)
+        late = listener.memory()
+    return {
+        "memory_items": scale.many,
+        "memory_early_kb": early,
+        "memory_late_kb": late,
+        "memory_growth_ratio": late / early,
+    }

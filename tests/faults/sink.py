@@ -1,0 +1,54 @@
+"""The world outside: an HTTP service that counts how often it was called for each item."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def hit(self, key: str) -> None:
+        with self._lock:
+            self.calls[key] += 1
+
+    @property
+    def repeated(self) -> int:
+        """Items that were asked for more than once."""
+        return sum(count > 1 for count in self.calls.values())
+
+
+@contextmanager
+def sink_on_loopback() -> Iterator[tuple[Sink, str]]:
+    sink = Sink()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            sink.hit(self.headers["Idempotency-Key"])
+            self.send_response(204)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+            """Not on stderr."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A listener that was killed in the middle of a call is what this is here for."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield sink, f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,70 @@
+"""A PgBouncer before a test's database, where it is installed."""
+
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import conninfo
+
+from listener.postgres import port
+from listener.postgres.account import Account
+from tests.waiting import wait_until
+
+_CONFIG = """
+[databases]
+pooled = {target}
+[pgbouncer]
+listen_addr = {address}
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = {mode}
+default_pool_size = 10
+ignore_startup_parameters = extra_float_digits
+"""
+
+
+@contextmanager
+def pgbouncer(url: str, mode: str = "transaction") -> Iterator[str]:
+    """The URL of the same database through the pooler."""
+    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if program is None:
+        pytest.skip("pgbouncer is not installed (on Debian and Ubuntu: the package pgbouncer)")
+    server = conninfo.conninfo_to_dict(url)
+    target = " ".join(f"{name}={value}" for name, value in server.items())
+    number = port.first_free(random.randint(port.FIRST, port.LAST - 1000))
+    account = Account.unprivileged()  # it refuses to run as root
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "pgbouncer.ini"
+        config.write_text(_CONFIG.format(target=target, address=port.ADDRESS, port=number, mode=mode))
+        for path in (Path(folder), config):
+            account.give(path)
+        process = subprocess.Popen(
+            [program, config],
+            cwd=folder,
+            user=account.uid if os.geteuid() == 0 else None,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            pooled = f"postgresql://{server['user']}@{port.ADDRESS}:{number}/pooled"
+            wait_until(lambda: _answers(pooled), what="pgbouncer")
+            yield pooled
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        psycopg.connect(url).close()
+    except psycopg.OperationalError:
+        return False
+    return True

@@ -1,0 +1,108 @@
+"""The doorbell wakes a lane at once; without it work is found all the same."""
+
+import pytest
+
+from tests.listener.started import Bench
+from tests.sql.queue import one
+from tests.waiting import wait_until
+
+
+def test_rows_queued_before_and_after_the_start_are_found_without_a_poll(bench: Bench) -> None:
+    bench.adopt()
+    bench.queue("ok", "ok")
+    listener = bench.inside()
+    bench.wait_for("Completed", "Completed")
+    bench.queue("ok", first=3)
+    bench.wait_for("Completed", "Completed", "Completed")
+    assert bench.effects() == [1, 2, 3]
+    assert "poll" not in listener.counts().claims
+
+
+@pytest.mark.parametrize("role", ["doorbell", "listener", "heartbeat"])
+def test_a_connection_cut_by_the_server_is_made_anew_and_no_row_is_missed(bench: Bench, role: str) -> None:
+    bench.adopt()
+    listener = bench.inside()
+    wait_until(lambda: bench.backends(role), what=f"the connection of the {role}")
+    assert bench.terminate_backends(role) >= 1
+    # queued in the gap, so perhaps nobody hears it: the sweep after LISTEN finds it
+    bench.queue("ok")
+    bench.wait_for("Completed")
+    listener.listener._heartbeat.soon()  # else it is its turn only after some seconds
+    wait_until(lambda: bench.backends(role), what=f"a new connection of the {role}")
+    if role == "doorbell":
+        wait_until(lambda: listener.metrics.reconnects == 1, what="the doorbell to listen again")
+        bench.queue("ok", first=2)
+        bench.wait_for("Completed", "Completed")
+        assert listener.counts().claims["bell"] >= 1
+
+
+def test_a_lost_notification_costs_one_poll_and_no_work(bench: Bench) -> None:
+    bench.adopt(doorbell="off")
+    listener = bench.inside(listener_poll_seconds=0.2)
+    bench.queue("ok")
+    bench.wait_for("Completed")
+    assert listener.counts().claims == {"poll": 1}
+
+
+def test_poll_only_opens_no_connection_for_listening_and_works(bench: Bench) -> None:
+    bench.adopt()
+    listener = bench.inside(listener_poll_only=True, listener_poll_seconds=0.2)
+    bench.queue("ok")
+    bench.wait_for("Completed")
+    assert bench.backends("doorbell") == 0
+    assert listener.counts().claims == {"poll": 1}
+    assert listener.metrics.notifications == 0
+
+
+def test_a_connection_that_no_longer_listens_is_noticed_without_a_word_from_the_server(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("listener.doorbell.PROBE_SECONDS", 0.1)
+    # as after a failover of a pooler: the session is there, its LISTEN is not
+    monkeypatch.setattr("listener.doorbell.CHANNEL", "elsewhere")
+    bench.adopt()
+    listener = bench.inside()
+    monkeypatch.setattr("listener.doorbell.CHANNEL", "scrapersky")
+    wait_until(lambda: listener.metrics.reconnects >= 1 and listener.metrics.listening, what="a new LISTEN")
+    bench.queue("ok")
+    bench.wait_for("Completed")
+    assert "poll" not in listener.counts().claims
+
+
+def test_a_resumed_workflow_goes_on_at_once(bench: Bench) -> None:
+    bench.adopt()
+    bench.db.execute("SELECT scheduler.pause('job', 'for the test')")
+    bench.queue("ok")
+    bench.inside()
+    assert bench.statuses() == {1: "Queued"}
+    bench.db.execute("SELECT scheduler.resume('job')")
+    bench.wait_for("Completed")
+
+
+def test_bells_for_work_that_others_take_do_not_make_a_lane_hammer_the_database(bench: Bench) -> None:
+    bench.adopt()
+    listener = bench.inside()
+    for _ in range(300):
+        bench.db.execute("SELECT pg_notify('scrapersky', 'job')")
+    wait_until(lambda: listener.metrics.notifications >= 300, what="the bells")
+    assert listener.counts().asked < 150
+    bench.queue("ok")
+    bench.wait_for("Completed")
+
+
+def test_bells_of_other_workflows_and_nonsense_are_passed_over(bench: Bench) -> None:
+    bench.adopt()
+    listener = bench.inside()
+    asked = listener.counts().asked
+    for payload in ("nobody", "", "!", "x" * 7000):
+        bench.db.execute("SELECT pg_notify('scrapersky', %s)", [payload])
+    wait_until(lambda: listener.metrics.notifications >= 4, what="the bells")
+    assert listener.counts().asked == asked
+
+
+def test_the_views_show_whether_a_listener_hears_the_bell(bench: Bench) -> None:
+    bench.adopt()
+    listener = bench.inside()
+    query = "SELECT detail ->> 'listening' FROM scheduler.listener WHERE id = %s"
+    listener.listener._heartbeat.soon()
+    wait_until(lambda: one(bench.db, query, listener.listener.id) == "true", what="the heartbeat's detail")
