@@ -31,7 +31,10 @@ class Gate:
 
     @asynccontextmanager
     async def turn(self, seconds: float, patience: float) -> AsyncIterator[None]:
-        """Wait for a turn, `seconds` after the one before; BusyError if it is further away than `patience`."""
+        """Wait for a turn, `seconds` after the one before; BusyError if it is further away than `patience`.
+
+        With 0 it does not count as a visit: robots.txt, or a redirect within the host.
+        """
         self._check_rest()
         wait = max(self._last + seconds - self._clock.monotonic(), 0.0) + self._waiting * seconds
         if wait > patience:
@@ -52,10 +55,11 @@ class Gate:
         finally:
             self._waiting -= 1
         try:
-            now = self._clock.monotonic()
-            self._last = max(now, self._last + seconds)
-            if self._last > now:
-                await self._clock.sleep(self._last - now)
+            if seconds:
+                now = self._clock.monotonic()
+                self._last = max(now, self._last + seconds)
+                if self._last > now:
+                    await self._clock.sleep(self._last - now)
             yield
         finally:
             self._slots.release()

@@ -70,27 +70,26 @@ async def test_the_crawl_delay_is_kept_up_to_what_is_reasonable() -> None:
 
 
 async def test_robots_txt_is_fetched_once_for_all_who_ask_and_again_the_next_day() -> None:
-    clock = FakeClock()
-    async with site({"/robots.txt": RULES, "/": page()}) as there:
-        async with fetching(there, robots=True, clock=clock, patience_seconds=3600) as fetcher:
-            await asyncio.gather(*(fetcher.get("http://a.test/") for _ in range(10)))
-            assert there.paths.count("/robots.txt") == 1
-            clock.moment += 24 * 3600
-            await fetcher.get("http://a.test/")
-            assert there.paths.count("/robots.txt") == 2
+    clock, routes = FakeClock(), {"/robots.txt": RULES, "/": page()}
+    async with site(routes) as there, fetching(there, robots=True, clock=clock, patience_seconds=3600) as f:
+        await asyncio.gather(*(f.get("http://a.test/") for _ in range(10)))
+        assert there.paths.count("/robots.txt") == 1
+        clock.moment += 24 * 3600
+        await f.get("http://a.test/")
+        assert there.paths.count("/robots.txt") == 2
 
 
 async def test_one_who_gives_up_does_not_take_robots_txt_from_the_others() -> None:
-    gate = asyncio.Event()
+    asked, gate = asyncio.Event(), asyncio.Event()
 
     async def late(writer: asyncio.StreamWriter) -> None:
+        asked.set()
         await gate.wait()
         await RULES(writer)
 
     async with site({"/robots.txt": late, "/": page()}) as there, fetching(there, robots=True) as fetcher:
         first, second = (asyncio.create_task(fetcher.get("http://a.test/")) for _ in range(2))
-        while not there.requests:
-            await asyncio.sleep(0)
+        await asked.wait()
         first.cancel()
         gate.set()
         assert (await second).status == 200
@@ -161,14 +160,14 @@ def test_a_request_rate_counts_as_a_delay() -> None:
 
 async def test_requests_to_one_host_keep_their_distance_and_other_hosts_do_not_wait() -> None:
     clock = FakeClock()
-    async with site({"/": page(), "/on": redirect("/")}) as there:
-        async with fetching(there, clock=clock, host_seconds=2.0) as fetcher:
-            for host in ("a.test", "b.test", "a.test"):
-                await fetcher.get(f"http://{host}/")
-            assert clock.slept == [2.0]
-            clock.moment += 10
-            await fetcher.get("http://a.test/on")
-            assert clock.slept == [2.0]  # a redirect within the host is one visit
+    routes = {"/": page(), "/on": redirect("/")}
+    async with site(routes) as there, fetching(there, clock=clock, host_seconds=2.0) as fetcher:
+        for host in ("a.test", "b.test", "a.test"):
+            await fetcher.get(f"http://{host}/")
+        assert clock.slept == [2.0]
+        clock.moment += 10
+        await fetcher.get("http://a.test/on")
+        assert clock.slept == [2.0]  # a redirect within the host is one visit
 
 
 async def test_a_turn_too_far_away_is_tried_again_later_instead_of_waited_for() -> None:
@@ -206,8 +205,8 @@ async def test_a_hundred_at_a_time_are_no_trouble() -> None:
     # a hundred are there at the same moment, or this never ends
     async with site({"/": Crowd(100), "/robots.txt": robots("")}) as there:
         async with fetching(there, concurrency=100, robots=True) as fetcher:
-            answers = await asyncio.gather(*(fetcher.get(f"http://h{number}.test/") for number in range(300)))
-        assert [answer.status for answer in answers] == [200] * 300
+            answers = await asyncio.gather(*(fetcher.get(f"http://h{number % 100}.test/") for number in range(200)))
+        assert [answer.status for answer in answers] == [200] * 200
 
 
 async def test_a_host_that_asks_for_a_pause_gets_it_from_everybody() -> None:
