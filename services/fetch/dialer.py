@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -137,7 +137,7 @@ def _trusting(more: Path | None) -> ssl.SSLContext:
     return context
 
 
-async def body(response: httpx.Response, target: Target) -> AsyncIterator[bytes]:
+async def body(response: httpx.Response, target: Target) -> AsyncGenerator[bytes, None]:
     """The bytes as they were sent."""
     try:
         async for chunk in response.aiter_raw():

