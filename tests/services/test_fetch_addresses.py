@@ -184,10 +184,10 @@ async def test_a_proxy_of_the_settings_is_used_and_names_are_still_checked() -> 
 async def test_credentials_and_cookies_are_never_sent() -> None:
     async with site({"/": page(set_cookie="session=1; Path=/")}) as there:
         async with fetching(there) as fetcher:
-            await fetcher.get("http://user:secret@a.test/")
+            named = await fetcher.get("http://user:secret@a.test/")
             fetched = await fetcher.get("http://a.test/#part")
         assert not [request for request in there.requests if {"authorization", "cookie"} & request.headers.keys()]
-    assert fetched.final_url == "http://a.test/"
+    assert named.url == named.final_url == fetched.final_url == "http://a.test/"
 
 
 @pytest.fixture(scope="module")
