@@ -50,7 +50,7 @@ def _known(label: str | bytes) -> str | None:
     text = label.decode("ascii") if isinstance(label, bytes) else label
     try:
         info = codecs.lookup(text)
-        b"".decode(info.name)  # refuses codecs that are no text encoding, such as rot13 and zip
+        b"<>".decode(info.name, "replace")  # refuses codecs that are no text encoding, such as rot13 and zip
     except (LookupError, ValueError):
         return None
     # not offered by browsers, and a way to hide markup

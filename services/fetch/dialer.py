@@ -4,8 +4,10 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 
 import httpx
 
@@ -48,15 +50,10 @@ class Dialer:
     def __init__(self, settings: FetchSettings, resolver: Resolver) -> None:
         self._settings = settings
         self._resolver = resolver
-        context = httpx.create_ssl_context(trust_env=False)
-        if settings.ca_file is not None:
-            context.load_verify_locations(settings.ca_file)
-        self._direct = httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=_LIMITS)
-        self._proxied = (
-            httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=_LIMITS, proxy=httpx.Proxy(settings.proxy))
-            if settings.proxy
-            else None
-        )
+        context = _trusting(settings.ca_file)
+        transport = partial(httpx.AsyncHTTPTransport, verify=context, trust_env=False, limits=_LIMITS)
+        self._direct = transport()
+        self._proxied = transport(proxy=httpx.Proxy(settings.proxy_url)) if settings.proxy_url else None
 
     async def send(self, target: Target, headers: Mapping[str, str]) -> httpx.Response:
         """The answer's head; its body is read with `body` and must be closed. Raises a FetchError."""
@@ -131,7 +128,16 @@ class Dialer:
         )
 
 
-async def body(response: httpx.Response, target: Target) -> AsyncIterator[bytes]:
+@cache
+def _trusting(more: Path | None) -> ssl.SSLContext:
+    """The usual authorities, and those of this file. Reading them takes longer than many a fetch."""
+    context = httpx.create_ssl_context(trust_env=False)
+    if more is not None:
+        context.load_verify_locations(more)
+    return context
+
+
+async def body(response: httpx.Response, target: Target) -> AsyncGenerator[bytes, None]:
     """The bytes as they were sent."""
     try:
         async for chunk in response.aiter_raw():
@@ -144,10 +150,11 @@ def told(error: Exception, target: Target) -> FetchError:
     """httpx's error in our words."""
     url, host = str(target.url), target.host
     causes = list(_causes(error))
-    tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
-    if tls is not None:
-        return TlsError(f"TLS with {host} failed: {_tls_words(tls)}", url=url)
+    # others say that the connection ended or that there is more to come, not that TLS failed
+    tls = next((cause for cause in causes if type(cause) in (ssl.SSLError, ssl.SSLCertVerificationError)), None)
     match error:
+        case httpx.ConnectError() if isinstance(tls, ssl.SSLError):
+            return TlsError(f"TLS with {host} failed: {_tls_words(tls)}", url=url)
         case httpx.ConnectTimeout():
             return ConnectTimeoutError(f"no connection to {host} in time", url=url)
         case httpx.TimeoutException():

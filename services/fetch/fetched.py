@@ -1,7 +1,8 @@
 """What came back: whole, or as it comes."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -63,7 +64,7 @@ class Answer:
     """Most bytes after all decompression."""
     cut: bool
     """Whether to end there; else one byte more raises TooLargeError."""
-    raw: AsyncIterator[bytes] = field(repr=False)
+    raw: AsyncGenerator[bytes, None] = field(repr=False)
     unpacking: Unpacking = field(repr=False)
     started: float = field(repr=False)
     size: int = 0
@@ -86,29 +87,28 @@ class Answer:
         """Since the last hop began."""
         return (time.monotonic() - self.started) * 1000
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body, decompressed, in pieces of at most 64 KiB."""
-        async for piece in self._pieces():
-            room = self.limit - self.size
-            if len(piece) > room:
-                if not self.cut:
+        async with aclosing(self._pieces()) as pieces:
+            async for piece in pieces:
+                room = self.limit - self.size
+                self.was_cut = len(piece) > room
+                if self.was_cut and not self.cut:
                     raise self._too_large()
-                self.was_cut = True
-                piece = piece[:room]
-            self.size += len(piece)
-            if piece:
-                yield piece
-            if self.was_cut:
-                return
+                self.size += min(len(piece), room)
+                yield piece[:room]
+                if self.was_cut:
+                    return
 
-    async def _pieces(self) -> AsyncIterator[bytes]:
-        async for raw in self.raw:
-            self.wire_size += len(raw)
-            for piece in self.unpacking.feed(raw):
-                yield piece
-            if self.wire_size > self.limit:
-                # it unpacks to nothing and never ends
-                raise self._too_large()
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self.raw) as received:
+            async for raw in received:
+                self.wire_size += len(raw)
+                for piece in self.unpacking.feed(raw):
+                    yield piece
+                if self.wire_size > self.limit:
+                    # it unpacks to nothing and never ends
+                    raise self._too_large()
         for piece in self.unpacking.finish():
             yield piece
 

@@ -24,6 +24,7 @@ class Gate:
         self._slots = Semaphore(concurrency)
         self._last = float("-inf")
         self._waiting = 0
+        self._booked = float("-inf")
         self._rest_until = 0.0
         self._why = ""
         self._failures = 0
@@ -31,11 +32,18 @@ class Gate:
 
     @asynccontextmanager
     async def turn(self, seconds: float, patience: float) -> AsyncIterator[None]:
-        """Wait for a turn, `seconds` after the one before; BusyError if it is further away than `patience`."""
+        """Wait for a turn, `seconds` after the one before; BusyError if it is further away than `patience`.
+
+        With 0 it does not count as a visit: robots.txt, or a redirect within the host.
+        """
         self._check_rest()
-        wait = max(self._last + seconds - self._clock.monotonic(), 0.0) + self._waiting * seconds
+        now = self._clock.monotonic()
+        wait = max(self._last + seconds - now, 0.0) + self._waiting * seconds
         if wait > patience:
-            raise BusyError(f"{self._host} has its share of requests for the moment", retry_after=wait)
+            # each is sent to a time of its own, or all would come back at once and find it busy again
+            self._booked = max(self._booked + seconds, now + wait)
+            words = f"{self._host} has its share of requests for the moment"
+            raise BusyError(words, retry_after=self._booked - now)
         self._users += 1
         try:
             async with self._in_time(seconds):
@@ -52,10 +60,11 @@ class Gate:
         finally:
             self._waiting -= 1
         try:
-            now = self._clock.monotonic()
-            self._last = max(now, self._last + seconds)
-            if self._last > now:
-                await self._clock.sleep(self._last - now)
+            if seconds:
+                now = self._clock.monotonic()
+                self._last = max(now, self._last + seconds)
+                if self._last > now:
+                    await self._clock.sleep(self._last - now)
             yield
         finally:
             self._slots.release()
@@ -82,7 +91,7 @@ class Gate:
     def is_idle(self) -> bool:
         """Nothing would be lost by forgetting it."""
         now = self._clock.monotonic()
-        return not self._users and max(self._last + _REST_SECONDS, self._rest_until) <= now
+        return not self._users and max(self._last + _REST_SECONDS, self._booked, self._rest_until) <= now
 
 
 class Gates:
