@@ -116,7 +116,6 @@ class Heartbeat:
                 backoff.reset()
                 self._tell(beats)
                 pause = self._interval()
-            self._report_block()
         try:
             self._beat(stopped=True)
         except (psycopg.Error, OSError) as error:

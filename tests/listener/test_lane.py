@@ -114,9 +114,13 @@ def test_more_listeners_than_instances_keep_to_the_limit(bench: Bench) -> None:
 
 def test_a_batch_in_memory_is_bounded_whatever_the_backlog(bench: Bench) -> None:
     bench.adopt(batch_size=10, concurrency=2)
+    bench.adopt("other", "thing")
     bench.queue(*["wait"] * 200)
-    listener = bench.inside()
+    listener = bench.inside("job", "other")
     bench.wait_begun(1, 2)
+    for number in range(1001, 1006):  # meanwhile the other lane has claimed five times
+        bench.queue("ok", first=number, table="thing")
+        bench.wait_for("Completed", table="thing")
     assert listener.metrics.snapshot()["lanes"]["job"]["working"] == 2
     # two runs at most: the one being worked on and the next
     assert one(bench.db, "SELECT count(*) FROM item WHERE status = 'Processing'") <= 20

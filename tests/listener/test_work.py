@@ -129,6 +129,23 @@ def test_what_save_writes_vanishes_with_a_status_that_is_refused(bench: Bench) -
     wait_until(lambda: listener.counts().refused == 1, what="the refusal")
 
 
+def test_save_is_not_called_when_nothing_was_accepted(bench: Bench) -> None:
+    calls: list[int] = []
+
+    async def work(item: Item, tools: Tools) -> None:
+        bench_free.execute("UPDATE item SET status = 'Skipped' WHERE id = %s", [item.id])
+
+    async def save(session: AsyncSession, results: list[Done[Item, None]]) -> None:
+        calls.append(len(results))
+
+    bench.adopt(doorbell="off")
+    bench.queue("ok")
+    with psycopg.connect(bench.url, autocommit=True) as bench_free:
+        listener = bench.inside(Workflow("job", Item, work, save))
+        wait_until(lambda: listener.counts().refused == 1, what="the refusal")
+    assert calls == []
+
+
 def test_a_row_deleted_while_it_runs_takes_nobody_with_it(bench: Bench) -> None:
     bench.adopt()
     bench.inside()

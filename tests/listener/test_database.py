@@ -1,0 +1,77 @@
+"""Short transactions on a small pool: a connection that dies costs one transaction, never a place in the pool."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from listener.database import LOCK_SECONDS, Database
+from listener.engine import one
+
+
+@pytest.fixture
+async def small(database: str) -> AsyncIterator[Database]:
+    opened = Database(database, lanes=1, statement_seconds=20)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("session", [False, True], ids=["psycopg", "SQLAlchemy"])
+async def test_more_connections_are_cut_than_the_pool_has_places_and_it_still_works(
+    small: Database, database: str, session: bool
+) -> None:
+    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as killer:
+        for _ in range(6):  # the pool has four places
+            with pytest.raises((psycopg.OperationalError, DBAPIError)):
+                await _die(small, killer, session)
+        async with asyncio.timeout(5), small.transaction(session=session) as transaction:
+            assert await one(await transaction.connection.execute("SELECT 1")) == (1,)
+
+
+async def _die(database: Database, killer: psycopg.AsyncConnection, session: bool) -> None:
+    async with database.transaction(session=session) as transaction:
+        await killer.execute("SELECT pg_terminate_backend(%s, 5000)", [transaction.connection.info.backend_pid])
+        if session:
+            await transaction.session.execute(text("SELECT 1"))
+        else:
+            await transaction.connection.execute("SELECT 1")
+
+
+async def test_an_error_rolls_back_and_the_session_writes_on_the_same_transaction(small: Database) -> None:
+    async with small.transaction() as transaction:
+        await transaction.connection.execute("CREATE TABLE note (what text)")
+    with pytest.raises(ZeroDivisionError):
+        await _write_and_break(small)
+    async with small.transaction(session=True) as transaction:
+        await transaction.connection.execute("INSERT INTO note VALUES ('kept')")
+        await transaction.session.execute(text("INSERT INTO note VALUES ('kept too')"))
+    async with small.transaction() as transaction:
+        rows = await (await transaction.connection.execute("SELECT what FROM note")).fetchall()
+    assert rows == [("kept",), ("kept too",)]
+
+
+async def _write_and_break(database: Database) -> None:
+    async with database.transaction(session=True) as transaction:
+        await transaction.connection.execute("INSERT INTO note VALUES ('by psycopg')")
+        await transaction.session.execute(text("INSERT INTO note VALUES ('by SQLAlchemy')"))
+        raise ZeroDivisionError
+
+
+async def test_a_transaction_is_read_committed_and_has_its_limits(small: Database) -> None:
+    query = (
+        "SELECT current_setting('transaction_isolation'), current_setting('statement_timeout'),"
+        " current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout')"
+    )
+    async with small.transaction() as transaction:
+        found = await one(await transaction.connection.execute(query))
+    assert found == ("read committed", "20s", f"{LOCK_SECONDS}s", "20s")
+
+
+async def test_without_asking_for_a_session_there_is_none(small: Database) -> None:
+    async with small.transaction() as transaction:
+        with pytest.raises(RuntimeError, match="without a session"):
+            _ = transaction.session
