@@ -84,7 +84,7 @@ AS $$
     WITH leaf AS (
         -- rows live in the partitions of a partitioned table
         SELECT c.oid::regclass AS name, c.reltuples, coalesce(o.enabled, 'true')::boolean AS vacuumed,
-               coalesce(o.scale, scheduler._setting('autovacuum_vacuum_scale_factor'))::double precision AS scale, s.n_live_tup AS live, s.n_dead_tup AS dead
+               coalesce(o.scale, current_setting('autovacuum_vacuum_scale_factor'))::double precision AS scale, s.n_live_tup AS live, s.n_dead_tup AS dead
         FROM (SELECT w.relation AS id UNION SELECT p.relid FROM pg_catalog.pg_partition_tree(w.relation) AS p) AS t
         JOIN pg_catalog.pg_class AS c ON c.oid = t.id AND c.relkind = 'r'
         LEFT JOIN pg_catalog.pg_stat_all_tables AS s ON s.relid = c.oid
@@ -173,8 +173,8 @@ BEGIN
         WHERE a.xact_start < now() - scheduler._threshold('long_transaction', '10 minutes')::interval AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()
           AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL)
         ORDER BY greatest(age(a.backend_xmin), age(a.backend_xid)) DESC LIMIT 1;
-    IF scheduler._setting('autovacuum') = 'off' THEN
-        RETURN QUERY SELECT 'warning', 'autovacuum_off', NULL::text, 'autovacuum is switched off in the whole server', 'Dead rows are never cleaned up.', 'ALTER SYSTEM RESET autovacuum; SELECT pg_reload_conf();';
+    IF current_setting('autovacuum') = 'off' THEN
+        RETURN QUERY SELECT 'warning', 'autovacuum_off', NULL::text, 'autovacuum is switched off in the whole server', 'Dead rows are never cleaned up.', E'ALTER SYSTEM RESET autovacuum;\nSELECT pg_reload_conf();';
     END IF;
     IF pg_notification_queue_usage() > scheduler._threshold('notify_queue', '0.1')::double precision THEN
         -- the server does not tell who listens; whoever neither reads nor ends its transaction is the likely one

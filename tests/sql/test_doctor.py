@@ -204,6 +204,17 @@ def test_dead_rows_are_counted_and_vacuumed_away(db: psycopg.Connection) -> None
     wait_until(lambda: found(db, "dead_tuples") is None, what="the statistics")
 
 
+def test_a_server_without_autovacuum_is_found(db: psycopg.Connection, postgres: Postgres) -> None:
+    if postgres.throwaway is None:
+        pytest.skip("this changes a setting of the whole server, which is only done on a throw-away cluster")
+    db.execute("ALTER SYSTEM SET autovacuum = off")
+    db.execute("SELECT pg_reload_conf()")
+    finding = wait_until(lambda: found(db, "autovacuum_off"))
+    for statement in finding.fix.splitlines():
+        db.execute(statement.encode())
+    wait_until(lambda: found(db, "autovacuum_off") is None)
+
+
 def test_the_oldest_transaction_is_named_by_pid_and_ended(db: psycopg.Connection, connect: Connect) -> None:
     db.execute("SET scheduler.long_transaction = '1 hour'")
     first = connect(autocommit=False, application_name="report")
