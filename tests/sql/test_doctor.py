@@ -30,6 +30,14 @@ def findings(db: psycopg.Connection, environment: object = None) -> list[Finding
     return [Finding(*row) for row in db.execute("SELECT * FROM scheduler.doctor(%s)", [given]).fetchall()]
 
 
+def sought(db: psycopg.Connection, code: str) -> Finding:
+    """Found, as soon as the server has noticed."""
+    wait_until(lambda: found(db, code), 30, code)
+    finding = found(db, code)
+    assert finding is not None
+    return finding
+
+
 def found(db: psycopg.Connection, code: str, environment: object = None) -> Finding | None:
     return next((finding for finding in findings(db, environment) if finding.code == code), None)
 
@@ -49,7 +57,8 @@ def cured(db: psycopg.Connection, code: str, severity: str, environment: object 
 def heartbeat(db: psycopg.Connection, *workflows: str, version: str = "1", **detail: object) -> str:
     listener = str(uuid.uuid4())
     db.execute(
-        "SELECT scheduler.heartbeat(%s, host => 'crawler-1', pid => 4711, version => %s, workflows => %s, detail => %s)",
+        "SELECT scheduler.heartbeat(%s, host => 'crawler-1', pid => 4711, version => %s, workflows => %s,"
+        " detail => %s)",
         [listener, version, list(workflows), json.dumps(detail)],
     )
     return listener
@@ -196,9 +205,7 @@ def test_dead_rows_are_counted_and_vacuumed_away(db: psycopg.Connection) -> None
     db.execute("ALTER TABLE item SET (autovacuum_enabled = false)")
     db.execute("INSERT INTO item (id) SELECT generate_series(1, 12000)")
     db.execute("UPDATE item SET priority = 1")
-    wait_until(lambda: found(db, "dead_tuples"), what="the statistics")
-    finding = found(db, "dead_tuples")
-    assert finding is not None
+    finding = sought(db, "dead_tuples")
     assert "12000 dead rows" in finding.finding
     db.execute(finding.fix.encode())
     wait_until(lambda: found(db, "dead_tuples") is None, what="the statistics")
@@ -209,7 +216,7 @@ def test_a_server_without_autovacuum_is_found(db: psycopg.Connection, postgres: 
         pytest.skip("this changes a setting of the whole server, which is only done on a throw-away cluster")
     db.execute("ALTER SYSTEM SET autovacuum = off")
     db.execute("SELECT pg_reload_conf()")
-    finding = wait_until(lambda: found(db, "autovacuum_off"))
+    finding = sought(db, "autovacuum_off")
     for statement in finding.fix.splitlines():
         db.execute(statement.encode())
     wait_until(lambda: found(db, "autovacuum_off") is None)
@@ -358,7 +365,8 @@ class TestWithCron:
         job = one(cron, "SELECT jobid FROM cron.job WHERE jobname = 'scrapersky:job'")
         cron.execute(
             "INSERT INTO cron.job_run_details (jobid, runid, database, username, status, return_message, start_time)"
-            " VALUES (%s, nextval('cron.runid_seq'), current_database(), 'scheduler_cron', 'failed', 'lock timeout', now())",
+            " VALUES (%s, nextval('cron.runid_seq'), current_database(), 'scheduler_cron', 'failed',"
+            " 'lock timeout', now())",
             [job],
         )
         finding = found(cron, "job_failed")
@@ -391,7 +399,7 @@ class TestWithCron:
         wait_until(launcher, 30)
         assert found(cron, "launcher_missing") is None
         cron.execute("SELECT pg_terminate_backend(%s)", [launcher()])
-        finding = wait_until(lambda: found(cron, "launcher_missing"), 30)
+        finding = sought(cron, "launcher_missing")
         assert (finding.severity, finding.fix) == ("error", "-- no SQL can: restart the server")
         assert postgres.throwaway is not None
         postgres.throwaway.restart()

@@ -18,7 +18,8 @@ def listen(db: psycopg.Connection, *workflows: str, detail: str | None = None) -
     """A listener that is alive and knows these workflows."""
     listener = str(uuid.uuid4())
     db.execute(
-        "SELECT scheduler.heartbeat(%s, host => 'crawler-1', pid => 4711, version => '1', workflows => %s, detail => %s)",
+        "SELECT scheduler.heartbeat(%s, host => 'crawler-1', pid => 4711, version => '1', workflows => %s,"
+        " detail => %s)",
         [listener, list(workflows), detail],
     )
     return listener
