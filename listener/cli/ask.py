@@ -2,7 +2,7 @@
 
 import getpass
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, LiteralString
 
@@ -114,18 +114,25 @@ def print_rows(
     *,
     as_json: bool,
     empty: str = "",
+    headings: Mapping[str, str] | None = None,
+    rare: Collection[str] = (),
     paint: Paint | None = None,
-    hide: Sequence[str] = (),
 ) -> None:
-    """A table for people, a list of objects for programs. `hide`: columns that only programs get."""
+    """A list of objects with everything for programs, a table for people.
+
+    The table has the columns of `headings`, in that order and with those names; `rare` ones only where they say
+    something.
+    """
     if as_json:
         print_json([dict(zip(names, map(plain, row), strict=True)) for row in rows])
     elif not rows and empty:
         typer.echo(empty)
     else:
-        shown = [i for i, name in enumerate(names) if name not in hide]
-        picked = [[row[i] for i in shown] for row in rows]
-        typer.echo(table([names[i] for i in shown], picked, width=terminal_width(), paint=paint))
+        headings = headings or {name: name for name in names}
+        at = {name: i for i, name in enumerate(names)}
+        shown = [name for name in headings if name not in rare or any(row[at[name]] for row in rows)]
+        picked = [[row[at[name]] for name in shown] for row in rows]
+        typer.echo(table([headings[name] for name in shown], picked, width=terminal_width(), paint=paint))
 
 
 def print_json(value: Any) -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,9 @@ from uuid import UUID
 GAP = "  "
 NARROWEST = 10
 """A text column is not cut below this; columns at the right are left out instead."""
+LONGEST_NAME = 24
 ID_LENGTH = 36
+WIDEST_PROSE = 120
 
 Paint = Callable[[str, str, Any], str]
 """Column, padded text, value: the text as it is shown."""
@@ -36,13 +39,26 @@ def table(
             padded = [paint(names[i], padded[i], values[i]) for i in range(kept)]
         lines.append(GAP.join(padded).rstrip())
     if kept < len(names):
-        lines.append(f"({', '.join(names[kept:])} left out: widen the terminal, or use --json)")
+        lines.append(cut(f"(no room for {', '.join(names[kept:])})", width or 0))
     return "\n".join(lines)
 
 
 def terminal_width() -> int | None:
     """None where the output goes to a file or a pipe: there nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def wrap(text: str, indent: str = "", first: str = "") -> str:
+    """Prose in lines that can be read. A key or a query too long for one is left for the terminal to break."""
+    lines = textwrap.wrap(
+        printable(text),
+        min(terminal_width() or WIDEST_PROSE, WIDEST_PROSE),
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines)
 
 
 def show(value: Any) -> str:
@@ -53,7 +69,7 @@ def show(value: Any) -> str:
         case bool():
             return "yes" if value else "no"
         case timedelta():
-            return duration(value)
+            return duration(value) if value else ""  # nothing to wait for
         case datetime():
             return moment(value)
         case list() | tuple():
@@ -87,8 +103,6 @@ def duration(span: timedelta) -> str:
     seconds = abs(span.total_seconds())
     sign = "-" if span < timedelta() else ""
     whole = round(seconds)
-    if seconds == 0:
-        return "0s"
     if seconds < 1:
         return f"{sign}{max(1, round(seconds * 1000))}ms"
     if whole < 10:
@@ -149,7 +163,11 @@ def _fit(names: Sequence[str], widths: list[int], numeric: Sequence[bool], width
     widths = list(widths)
     for kept in range(len(names), 0, -1):
         fitted = widths[:kept]
-        floors = [w if numeric[i] else min(w, max(NARROWEST, columns_of(names[i]))) for i, w in enumerate(fitted)]
+        # the first column says what the line is about
+        floors = [
+            w if numeric[i] else min(w, LONGEST_NAME if i == 0 else max(NARROWEST, columns_of(names[i])))
+            for i, w in enumerate(fitted)
+        ]
         while _total(fitted) > width:
             widest = max(range(kept), key=lambda i: fitted[i] - floors[i])
             if fitted[widest] == floors[widest]:

@@ -60,7 +60,8 @@ WITH minute AS (
     FROM scheduler.workflow AS w
 )
 SELECT s.workflow, s.state, s.queued, s.processing AS running, s.waiting AS retry, s.dead,
-       s.oldest_queued_age AS oldest, s.per_minute, s.eta, s.p95, s.next_dispatch AS next, s.note, h.items AS history, f.items AS finished
+       s.oldest_queued_age AS oldest, s.per_minute, s.eta, s.p95, s.next_dispatch AS next,
+       s.note, h.items AS history, f.items AS finished
 FROM scheduler.status AS s
 JOIN history AS h ON h.workflow = s.workflow
 JOIN finished AS f ON f.workflow = s.workflow

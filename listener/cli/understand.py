@@ -1,17 +1,14 @@
 """`scrapersky why`, `preview` and `doctor`: what is going on, and what to do about it."""
 
-import textwrap
 from typing import Annotated, Any
 
 import typer
 
 from listener.cli.ask import AsJson, Name, connected, print_json, print_rows, rows_of
 from listener.cli.say import paint, say
-from listener.cli.table import plain, printable, terminal_width
+from listener.cli.table import plain, printable, wrap
 
 _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
-_WIDEST = 120
-"""Prose is not readable in longer lines."""
 
 
 def why(
@@ -29,7 +26,7 @@ def why(
     if as_json:
         print_json({"workflow": workflow, "id": item, "why": answer})
     else:
-        typer.echo(_wrap(answer))
+        typer.echo(wrap(answer))
 
 
 def preview(
@@ -75,25 +72,11 @@ def doctor(as_json: AsJson = False) -> None:
 def _told(finding: dict[str, Any]) -> str:
     severity = str(finding["severity"])
     subject = f"{finding['workflow']}: " if finding["workflow"] else ""
-    head = _wrap(f"{severity.upper()}  {subject}{finding['finding']}", "  ")
+    head = wrap(f"{severity.upper()}  {subject}{finding['finding']}", "  ")
     head = paint(severity.upper(), _COLOURS[severity], bold=True) + head[len(severity) :]
     # never wrapped: it is there to be copied
     fix = paint("\n".join(f"    {line}" for line in str(finding["fix"]).splitlines()), None, bold=True)
-    return f"{head}\n{_wrap(str(finding['meaning']), '  ', first='  ')}\n{fix}"
-
-
-def _wrap(text: str, indent: str = "", first: str = "") -> str:
-    width = min(terminal_width() or _WIDEST, _WIDEST)
-    # a key or a query that is too long for a line is better broken by the terminal than by us
-    lines = textwrap.wrap(
-        printable(text),
-        width,
-        initial_indent=first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return "\n".join(lines)
+    return f"{head}\n{wrap(str(finding['meaning']), '  ', first='  ')}\n{fix}"
 
 
 def _registered(connection: Any) -> list[str]:

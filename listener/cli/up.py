@@ -31,9 +31,9 @@ PARTS = (Part("listener", ("listen",)),)
 def up(directory: Directory = None) -> None:
     """Run everything here, in the foreground.
 
-    A private PostgreSQL is started, the schema installed or upgraded, and a listener run. Ctrl-C (or SIGTERM) drains the listener and then stops the PostgreSQL, unless it was running before or
-    DATABASE_URL names another. A second Ctrl-C gives the items under way back at once. If a part ends by itself, all
-    end, with its exit code.
+    A private PostgreSQL is started, the schema installed or upgraded, and a listener run. Ctrl-C (or SIGTERM) drains
+    the listener and then stops the PostgreSQL, unless it was running before or DATABASE_URL names another. A second
+    Ctrl-C gives the items under way back at once. If a part ends by itself, all end, with its exit code.
 
     Example: scrapersky up
     """

@@ -4,35 +4,63 @@ from typing import Annotated, Any, LiteralString
 
 import typer
 
-from listener.cli.ask import AsJson, MaybeName, Name, connected, print_rows, rows_of
+from listener.cli.ask import AsJson, MaybeName, connected, print_rows, rows_of
 from listener.cli.say import paint, say
+from listener.cli.table import wrap
 from listener.errors import UserError
 
-# In the order of their worth: on a narrow terminal the last are left out.
-_STATUS: LiteralString = """
-SELECT workflow, state, queued, processing AS running, waiting AS retry, dead, oldest_queued_age AS oldest, per_minute,
-       eta, next_dispatch AS next, success_rate_1h AS success, p50, p95, schedule, note, paused,
-       queued_exact, last_dispatch
-FROM scheduler.status WHERE workflow = coalesce(%s, workflow)
-"""
-_ONLY_JSON = ("note", "paused", "queued_exact", "last_dispatch")
-
-_RUNS: LiteralString = """
-SELECT run, workflow, outcome, started_at AS started, took, claimed, succeeded, failed, rejected, released, rescued,
-       cancelled, discarded, p95, listener
-FROM scheduler.runs WHERE workflow = coalesce(%s, workflow) ORDER BY run DESC LIMIT %s
-"""
-_ERRORS: LiteralString = """
-SELECT workflow, items, dead, waiting AS retry, last_at AS last, example_key AS example, error
-FROM scheduler.errors WHERE workflow = coalesce(%s, workflow) LIMIT %s
-"""
-_DEAD: LiteralString = """
-SELECT key, attempts, last_at AS last, reason, error
-FROM scheduler.dead_letter WHERE workflow = %s LIMIT %s
-"""
-_DEAD_OF_ALL: LiteralString = """
-SELECT workflow, key, attempts, last_at AS last, reason, error FROM scheduler.dead_letter LIMIT %s
-"""
+# Columns and their headings in the order of their worth: on a narrow terminal the last are left out.
+_STATUS = {
+    "workflow": "workflow",
+    "state": "state",
+    "queued": "queued",
+    "processing": "running",
+    "waiting": "retry",
+    "dead": "dead",
+    "oldest_queued_age": "oldest",
+    "per_minute": "/min",
+    "eta": "eta",
+    "next_dispatch": "next",
+    "success_rate_1h": "success",
+    "p50": "p50",
+    "p95": "p95",
+    "schedule": "schedule",
+}
+_RUNS = {
+    "run": "run",
+    "workflow": "workflow",
+    "outcome": "outcome",
+    "started_at": "started",
+    "took": "took",
+    "claimed": "claimed",
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "rejected": "rejected",
+    "rescued": "rescued",
+    "released": "released",
+    "cancelled": "cancelled",
+    "discarded": "discarded",
+    "p95": "p95",
+    "listener": "listener",
+}
+_RARE_IN_RUNS = ("failed", "rejected", "rescued", "released", "cancelled", "discarded", "p95", "listener")
+_ERRORS = {
+    "workflow": "workflow",
+    "items": "items",
+    "dead": "dead",
+    "waiting": "retry",
+    "last_at": "last",
+    "example_key": "example",
+    "error": "error",
+}
+_DEAD = {
+    "workflow": "workflow",
+    "key": "key",
+    "attempts": "attempts",
+    "last_at": "last",
+    "reason": "reason",
+    "error": "error",
+}
 
 _COLOURS = {"broken": "red", "paused": "yellow", "held": "yellow", "running": "green", "waiting": "cyan"}
 
@@ -42,25 +70,23 @@ Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10000, help="Sho
 def status(workflow: MaybeName = None, as_json: AsJson = False) -> None:
     """Show how each workflow is.
 
-    What waits and runs, how fast it goes, when it will be done; the less important columns only where there is room. Below the table stands, for each workflow that does not simply run, why.
+    What waits and runs, how fast it goes, when it will be done; the less important columns only where there is room.
+    Below the table stands, for each workflow that does not simply run, why.
 
     Examples: scrapersky status · scrapersky status deep_scan --json | jq '.[0].queued'
     """
-    with connected() as connection:
-        names, rows = rows_of(connection, _STATUS, [workflow])
-        if not rows:
-            _require_known(connection, workflow)
+    names, rows = _read("SELECT * FROM scheduler.status WHERE workflow = coalesce(%s, workflow)", workflow)
     print_rows(
         names,
         rows,
         as_json=as_json,
         empty="No workflow is registered yet: see scheduler.create_workflow(), or docs/tour.md.",
+        headings=_STATUS,
         paint=paint_status,
-        hide=_ONLY_JSON,
     )
     if not as_json:
         for line in _notes(names, rows):
-            typer.echo(line)
+            typer.echo(wrap(line, "  "))
 
 
 def runs(workflow: MaybeName = None, limit: Limit = 20, as_json: AsJson = False) -> None:
@@ -68,7 +94,10 @@ def runs(workflow: MaybeName = None, limit: Limit = 20, as_json: AsJson = False)
 
     Examples: scrapersky runs deep_scan -n 50 · scrapersky runs --json | jq '[.[] | .failed] | add'
     """
-    _print(_RUNS, workflow, limit, as_json, "No run in the last 7 days.")
+    query: LiteralString = "SELECT * FROM scheduler.runs WHERE workflow = coalesce(%s, workflow) LIMIT %s"
+    names, rows = _read(query, workflow, limit)
+    print_rows(names, rows, as_json=as_json, empty="No run in the last 7 days.", headings=_RUNS, rare=_RARE_IN_RUNS)
+    _say_more(rows, limit)
 
 
 def errors(workflow: MaybeName = None, limit: Limit = 20, as_json: AsJson = False) -> None:
@@ -76,7 +105,10 @@ def errors(workflow: MaybeName = None, limit: Limit = 20, as_json: AsJson = Fals
 
     Examples: scrapersky errors · scrapersky errors deep_scan --json
     """
-    _print(_ERRORS, workflow, limit, as_json, "No item has failed.")
+    query: LiteralString = "SELECT * FROM scheduler.errors WHERE workflow = coalesce(%s, workflow) LIMIT %s"
+    names, rows = _read(query, workflow, limit)
+    print_rows(names, rows, as_json=as_json, empty="No item has failed.", headings=_ERRORS)
+    _say_more(rows, limit)
 
 
 def dead(workflow: MaybeName = None, limit: Limit = 20, as_json: AsJson = False) -> None:
@@ -86,12 +118,10 @@ def dead(workflow: MaybeName = None, limit: Limit = 20, as_json: AsJson = False)
 
     Examples: scrapersky dead deep_scan · scrapersky dead --json | jq -r '.[].key'
     """
-    if workflow is None:
-        with connected() as connection:
-            names, rows = rows_of(connection, _DEAD_OF_ALL, [limit])
-        print_rows(names, rows, as_json=as_json, empty="The dead letter is empty.")
-        return
-    _print(_DEAD, workflow, limit, as_json, f"No item of {workflow} is in the dead letter.")
+    query: LiteralString = "SELECT * FROM scheduler.dead_letter WHERE workflow = coalesce(%s, workflow) LIMIT %s"
+    names, rows = _read(query, workflow, limit)
+    print_rows(names, rows, as_json=as_json, empty="The dead letter is empty.", headings=_DEAD)
+    _say_more(rows, limit)
 
 
 def paint_status(column: str, text: str, value: Any) -> str:
@@ -102,13 +132,16 @@ def paint_status(column: str, text: str, value: Any) -> str:
     return text
 
 
-def _print(query: LiteralString, workflow: Name | None, limit: int, as_json: bool, empty: str) -> None:
+def _read(query: LiteralString, workflow: str | None, *values: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
     with connected() as connection:
-        names, rows = rows_of(connection, query, [workflow, limit])
+        names, rows = rows_of(connection, query, [workflow, *values])
         if not rows:
             _require_known(connection, workflow)
-    print_rows(names, rows, as_json=as_json, empty=empty)
-    if len(rows) == limit and not as_json:
+    return names, rows
+
+
+def _say_more(rows: list[tuple[Any, ...]], limit: int) -> None:
+    if len(rows) == limit:
         say(f"Only the first {limit}; more with --limit.")
 
 

@@ -13,10 +13,10 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE
-        WHEN w.paused_at IS NOT NULL THEN format('the workflow is paused by %s since %s%s: SELECT scheduler.resume(%L)', w.paused_by, w.paused_at, coalesce(' (' || w.paused_reason || ')', ''), w.name)
-        WHEN c.paused_at IS NOT NULL THEN format('everything is paused by %s since %s: SELECT scheduler.resume_all()', c.paused_by, c.paused_at)
-        WHEN s.hold_until > now() THEN format('the workflow is held until %s%s', s.hold_until, coalesce(' (' || s.hold_reason || ')', ''))
-        WHEN s.breaker_state = 'open' AND s.breaker_until > now() THEN format('recent items mostly failed, so the breaker is open until %s; when the cause is gone: SELECT scheduler.resume(%L)', s.breaker_until, w.name)
+        WHEN w.paused_at IS NOT NULL THEN format('the workflow is paused by %s since %s%s: SELECT scheduler.resume(%L)', w.paused_by, date_trunc('second', w.paused_at), coalesce(' (' || w.paused_reason || ')', ''), w.name)
+        WHEN c.paused_at IS NOT NULL THEN format('everything is paused by %s since %s: SELECT scheduler.resume_all()', c.paused_by, date_trunc('second', c.paused_at))
+        WHEN s.hold_until > now() THEN format('the workflow is held until %s%s', date_trunc('second', s.hold_until), coalesce(' (' || s.hold_reason || ')', ''))
+        WHEN s.breaker_state = 'open' AND s.breaker_until > now() THEN format('recent items mostly failed, so the breaker is open until %s; when the cause is gone: SELECT scheduler.resume(%L)', date_trunc('second', s.breaker_until), w.name)
         WHEN s.breaker_state <> 'closed' THEN 'recent items mostly failed, so the breaker lets one item be tried before the others'
         WHEN w.max_instances IS NOT NULL AND (SELECT count(*) FROM scheduler.run AS r WHERE r.workflow = w.name AND r.finished_at IS NULL) >= w.max_instances
             THEN format('%s run(s) are open, which is max_instances', w.max_instances)
@@ -213,8 +213,8 @@ BEGIN
     holder := ' Its row is locked by ' || scheduler._session(scheduler._row_holder(lock_id)) || ', so claims pass it over until that transaction ends.';
 
     IF r.id IS NOT NULL AND shown = coalesce(w.processing, w.queued) THEN
-        RETURN format('It runs since %s as attempt %s of %s, in run %s, leased by listener %s%s until %s.%s', r.started_at, coalesce(a.attempts, 0) + 1, w.max_attempts, r.id,
-                      coalesce(r.listener::text, 'unknown'), coalesce(' on ' || r.host || ' (process ' || r.pid || ')', ''), r.lease_until,
+        RETURN format('It runs since %s as attempt %s of %s, in run %s, leased by listener %s%s until %s.%s', date_trunc('second', r.started_at), coalesce(a.attempts, 0) + 1, w.max_attempts, r.id,
+                      coalesce(r.listener::text, 'unknown'), coalesce(' on ' || r.host || ' (process ' || r.pid || ')', ''), date_trunc('second', r.lease_until),
                       CASE WHEN r.lapsed THEN ' That has passed, so its listener is lost: the next claim gives it back, or at once SELECT scheduler.rescue()' ELSE '' END);
     ELSIF shown = w.processing THEN
         RETURN format('It shows %L, but no run has it: someone else wrote that word. SELECT scheduler.requeue(%L, stranded => true) queues such items.', shown, w.name);
@@ -226,10 +226,10 @@ BEGIN
                               || coalesce(', for attempt ' || a.attempts + 1 || ' of ' || w.max_attempts, '') || '.',
                          CASE WHEN blocked IS NOT NULL THEN 'It waits because ' || blocked || '.' END) || coalesce(holder, '');
     ELSIF shown = w.failed AND a.state = 'waiting' THEN
-        RETURN concat_ws(' ', format('Attempt %s of %s failed at %s: %s. It backs off until %s and is queued again then.', a.attempts, w.max_attempts, a.last_at, a.error, a.retry_at),
+        RETURN concat_ws(' ', format('Attempt %s of %s failed at %s: %s. It backs off until %s and is queued again then.', a.attempts, w.max_attempts, date_trunc('second', a.last_at), a.error, date_trunc('second', a.retry_at)),
                          CASE WHEN blocked IS NOT NULL THEN 'But ' || blocked || '.' END);
     ELSIF shown = w.failed AND a.state = 'dead' THEN
-        RETURN format('It is in the dead letter since %s (%s, attempt %s of %s): %s. A new start: SELECT scheduler.requeue(%L, ARRAY[%L])', a.last_at, a.reason, a.attempts, w.max_attempts, a.error, w.name, item);
+        RETURN format('It is in the dead letter since %s (%s, attempt %s of %s): %s. A new start: SELECT scheduler.requeue(%L, ARRAY[%L])', date_trunc('second', a.last_at), a.reason, a.attempts, w.max_attempts, a.error, w.name, item);
     ELSIF shown = w.completed THEN
         RETURN format('It is done (%L). Once more: SELECT * FROM scheduler.enqueue(%L, ARRAY[%L])', shown, w.name, item);
     ELSIF a.state = 'cancelled' AND shown IS NOT DISTINCT FROM w.idle THEN
@@ -282,7 +282,7 @@ BEGIN
         RAISE NOTICE 'held back: % has % or more items Queued; this is what would be queued once it has fewer', w.downstream, w.downstream_limit;
     END IF;
     room := coalesce(most, greatest(room, 0));
-    RETURN QUERY SELECT row_number() OVER (ORDER BY a.retry_at), a.key, format('retry due since %s', a.retry_at)
+    RETURN QUERY SELECT row_number() OVER (ORDER BY a.retry_at), a.key, format('retry due since %s', date_trunc('second', a.retry_at))
         FROM scheduler.attempt AS a WHERE a.workflow = w.name AND a.state = 'waiting' AND a.retry_at <= now() ORDER BY a.retry_at LIMIT room;
     GET DIAGNOSTICS due = ROW_COUNT;
     IF w.ready IS NOT NULL AND due < room THEN

@@ -70,3 +70,13 @@ def test_one_broken_workflow_leaves_the_status_of_the_others(db: psycopg.Connect
     assert rows[0][:3] == ("job", "waiting", 2)
     assert rows[1][:3] == ("pages", "broken", None)
     assert "dropped" in rows[1][3]
+
+
+def test_runs_without_durations_are_counted_one_after_the_other(db: psycopg.Connection) -> None:
+    queue = Queue(db, 2)
+    for key in (1, 2):
+        queue.set("Queued", key)
+        queue.succeed(queue.claim().run)
+        db.execute("SELECT scheduler.maintain()")
+    assert one(db, "SELECT problem FROM scheduler.state") is None
+    assert one(db, "SELECT sum(succeeded) FROM scheduler.throughput WHERE grain = 'day'") == 2
