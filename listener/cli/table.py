@@ -4,7 +4,7 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -22,15 +22,24 @@ Paint = Callable[[str, str, Any], str]
 
 
 def table(
-    names: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int | None = None, paint: Paint | None = None
+    names: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    width: int | None = None,
+    paint: Paint | None = None,
+    whole: Collection[str] = (),
 ) -> str:
-    """Columns as wide as their widest value, numbers to the right. With `width`, long texts are cut to fit it."""
+    """Columns as wide as their widest value, numbers to the right.
+
+    With `width`, long texts are cut to fit it, but never those of columns in `whole`.
+    """
     cells = [[show(value) for value in row] for row in rows]
     numeric = [_is_numeric([row[i] for row in rows]) for i in range(len(names))]
     widths = [max(columns_of(text) for text in [name, *(row[i] for row in cells)]) for i, name in enumerate(names)]
     kept = len(names)
     if width is not None:
-        widths, kept = _fit(names, widths, numeric, width)
+        fixed = [numeric[i] or name in whole for i, name in enumerate(names)]
+        widths, kept = _fit(names, widths, fixed, width)
     lines = [GAP.join(_pad(name, widths[i], numeric[i]) for i, name in enumerate(names[:kept])).rstrip()]
     lines.append(GAP.join("-" * widths[i] for i in range(kept)))
     for row, values in zip(cells, rows, strict=True):
@@ -158,14 +167,14 @@ def _is_numeric(values: Sequence[Any]) -> bool:
     )
 
 
-def _fit(names: Sequence[str], widths: list[int], numeric: Sequence[bool], width: int) -> tuple[list[int], int]:
+def _fit(names: Sequence[str], widths: list[int], fixed: Sequence[bool], width: int) -> tuple[list[int], int]:
     """Cut the widest texts first; if that is not enough, leave out columns, the last first."""
     widths = list(widths)
     for kept in range(len(names), 0, -1):
         fitted = widths[:kept]
         # the first column says what the line is about
         floors = [
-            w if numeric[i] else min(w, LONGEST_NAME if i == 0 else max(NARROWEST, columns_of(names[i])))
+            w if fixed[i] else min(w, LONGEST_NAME if i == 0 else max(NARROWEST, columns_of(names[i])))
             for i, w in enumerate(fitted)
         ]
         while _total(fitted) > width:

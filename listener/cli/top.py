@@ -22,9 +22,12 @@ from listener.cli.watch import paint_status
 from listener.errors import UserError
 
 MINUTES = 20
-"""As many columns has a sparkline: items finished in each of the last minutes."""
+"""As many columns has a sparkline, items finished in each of the last minutes, on a wide terminal."""
+FEW_MINUTES = 8
+WIDE = 112
 BARS = "▁▂▃▄▅▆▇█"
-NAMES = ("workflow", "state", "queued", "running", "retry", "dead", "/s", "last 20 min", "oldest", "eta", "p95", "next")
+NAMES = ("workflow", "state", "queued", "running", "dead", "/s", "", "eta", "oldest", "retry", "p95", "next")
+"""In the order of their worth; the one without a name is the sparkline."""
 SCRIPT_WIDTH = 120
 ENTER = "\x1b[?1049h\x1b[?25l"
 LEAVE = "\x1b[?25h\x1b[?1049l"
@@ -140,8 +143,10 @@ def draw(frame: Frame, width: int, height: int | None = None) -> list[str]:
     if not frame.rows:
         lines.append("No workflow is registered yet.")
     else:
-        cells = [_cells(row, frame.rates[row["workflow"]]) for row in frame.rows]
-        lines += table(NAMES, cells, width=width, paint=paint_status).splitlines()
+        minutes = MINUTES if width >= WIDE else FEW_MINUTES
+        names = [name or f"{minutes} min" for name in NAMES]
+        cells = [_cells(row, frame.rates[row["workflow"]], minutes) for row in frame.rows]
+        lines += table(names, cells, width=width, paint=paint_status, whole=[f"{minutes} min"]).splitlines()
         notes = [f"{row['workflow']}: {row['note']}" for row in frame.rows if row["note"] and _is_odd(row["state"])]
         lines += ["", *(cut(printable(note), width) for note in notes)] if notes else []
     if height is not None and len(lines) > height:
@@ -154,34 +159,32 @@ def sparkline(items: list[int]) -> str:
     most = max(items, default=0)
     if most == 0:
         return " " * len(items)
-    return "".join(" " if n == 0 else BARS[min(len(BARS) - 1, n * len(BARS) // (most + 1))] for n in items)
+    return "".join(" " if n == 0 else BARS[-(-n * len(BARS) // most) - 1] for n in items)
 
 
-def _cells(row: dict[str, Any], rate: float | None) -> list[Any]:
+def _cells(row: dict[str, Any], rate: float | None, minutes: int) -> list[Any]:
     per_second = float(row["per_minute"]) / 60 if rate is None else rate
     eta = timedelta(seconds=round(row["queued"] / rate)) if rate and row["queued"] else row["eta"]
     return [
-        *(row[name] for name in ("workflow", "state", "queued", "running", "retry", "dead")),
+        *(row[name] for name in ("workflow", "state", "queued", "running", "dead")),
         round(per_second, 1 if per_second < 100 else None),
-        sparkline([int(n) for n in row["history"]]),
-        row["oldest"],
+        sparkline([int(n) for n in row["history"][-minutes:]]),
         eta,
-        row["p95"],
-        row["next"],
+        *(row[name] for name in ("oldest", "retry", "p95", "next")),
     ]
 
 
 def _headline(frame: Frame) -> str:
     database, at, listeners, in_flight, paused, home, alive = frame.around
-    clock = "pg_cron" if alive else {"missing": "listeners (no pg_cron)"}.get(home, "listeners (pg_cron is silent)")
+    clock = "pg_cron" if alive else f"listeners (pg_cron is {'missing' if home == 'missing' else 'silent'})"
     parts = [
-        f"scrapersky  {at:%H:%M:%S}",
+        f"{at:%H:%M:%S}",
         database,
         f"{listeners} listener{'' if listeners == 1 else 's'}",
         f"{in_flight} run{'' if in_flight == 1 else 's'} open",
         f"clock: {clock}",
     ]
-    return "  ·  ".join(parts) + ("  ·  EVERYTHING IS PAUSED" if paused else "")
+    return " · ".join(parts) + (" · EVERYTHING IS PAUSED" if paused else "")
 
 
 def _is_odd(state: str) -> bool:
