@@ -47,7 +47,7 @@ def test_the_comparison_sees_a_difference() -> None:
 
 
 class Shell:
-    """What a newcomer sits at. Plain calls of `scrapersky` run in this process, which saves half a minute of imports."""
+    """What a newcomer sits at. Plain calls of `scrapersky` run in this process, which saves a minute of imports."""
 
     def __init__(self, environment: dict[str, str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self._environment = environment
