@@ -2,6 +2,7 @@ import io
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -20,11 +21,11 @@ Scrapersky = Callable[..., Answer]
 
 @pytest.fixture
 def scrapersky(
-    database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: object
+    database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Scrapersky:
     """`scrapersky("status", "--json")` on this test's database, in this process; `typed` is the keyboard."""
     monkeypatch.setenv("DATABASE_URL", database)
-    monkeypatch.chdir(str(tmp_path))  # no .env of ours here
+    monkeypatch.chdir(tmp_path)  # no .env of ours here
 
     def run(*arguments: str, typed: str = "") -> Answer:
         monkeypatch.setattr(sys, "argv", ["scrapersky", *arguments])

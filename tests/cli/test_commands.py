@@ -2,8 +2,10 @@
 
 import http.server
 import json
+import re
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -56,15 +58,13 @@ def test_nothing_to_show_is_said_and_is_no_error(scrapersky: Scrapersky) -> None
         assert json.loads(scrapersky(command, "--json").out) == []
 
 
-@pytest.mark.parametrize("command", ["status", "runs", "errors", "dead", "preview", "dispatch", "pause", "resume"])
-def test_an_unknown_workflow_is_refused_with_those_there_are(
-    scrapersky: Scrapersky, queue: Queue, command: str
-) -> None:
-    answer = scrapersky(command, "jobb")
-    assert answer.code == 1
-    assert "jobb" in answer.err
-    assert "Registered: job." in answer.err
-    assert answer.out == ""
+def test_an_unknown_workflow_is_refused_with_those_there_are(scrapersky: Scrapersky, queue: Queue) -> None:
+    for command in ("status", "runs", "errors", "dead", "preview", "dispatch", "pause", "resume"):
+        answer = scrapersky(command, "jobb")
+        assert answer.code == 1, command
+        assert "jobb" in answer.err
+        assert "Registered: job." in answer.err
+        assert answer.out == ""
 
 
 def test_why_answers_in_words(scrapersky: Scrapersky, queue: Queue) -> None:
@@ -173,11 +173,10 @@ def test_a_server_that_is_away_or_a_wrong_url_is_told_without_the_password(
 
 
 def test_the_url_may_stand_in_a_file(
-    scrapersky: Scrapersky, queue: Queue, database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+    scrapersky: Scrapersky, queue: Queue, database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("DATABASE_URL")
-    with open(f"{tmp_path}/.env", "w") as file:  # noqa: PTH123
-        file.write(f"DATABASE_URL='{database}'\n")
+    (tmp_path / ".env").write_text(f"DATABASE_URL='{database}'\n")
     assert scrapersky("status").out.splitlines()[2].startswith("job")
 
 
@@ -226,6 +225,7 @@ def test_top_looks_once_for_scripts(scrapersky: Scrapersky, queue: Queue) -> Non
     assert (shown["queued"], shown["finished"], sum(shown["history"])) == (2, 4, 4)
 
 
+@pytest.mark.slow
 def test_top_draws_until_q_and_leaves_the_terminal_as_it_was(database: str, queue: Queue) -> None:
     with terminal("top", "--interval", "0.2", DATABASE_URL=database) as screen:
         screen.read_until("q quits")
@@ -239,6 +239,7 @@ def test_top_draws_until_q_and_leaves_the_terminal_as_it_was(database: str, queu
         assert all(len(line) <= 80 for line in _bare(frame).splitlines())
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_top_quietly(database: str, queue: Queue) -> None:
     with terminal("top", DATABASE_URL=database) as screen:
         screen.read_until("q quits")
@@ -248,6 +249,7 @@ def test_ctrl_c_ends_top_quietly(database: str, queue: Queue) -> None:
         assert screen.shown.rstrip().endswith("\x1b[?1049l")
 
 
+@pytest.mark.slow
 def test_colours_are_for_terminals_and_never_against_the_wish_of_the_user(database: str, queue: Queue) -> None:
     with terminal("status", DATABASE_URL=database) as screen:
         assert screen.wait() == 0
@@ -284,6 +286,4 @@ def test_every_command_has_an_example_in_its_help() -> None:
 
 
 def _bare(text: str) -> str:
-    import re
-
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "")

@@ -1,6 +1,5 @@
 """`scrapersky up`: all of it starts with one command and ends with one Ctrl-C."""
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,10 +43,9 @@ def test_up_runs_a_database_and_a_listener_and_ctrl_c_ends_both(local: Path) -> 
     assert private.status().state == "stopped"
 
 
+@pytest.mark.slow
 def test_a_listener_that_cannot_start_ends_up_with_its_exit_code(database: str) -> None:
     with terminal("up", columns=200, DATABASE_URL=database, LISTENER_POLL_SECONDS="soon") as screen:
         assert screen.wait() == 1
         assert "LISTENER_POLL_SECONDS" in screen.shown
-    # what was running before goes on
-    assert psycopg.connect(database).close() is None
-    assert os.environ.get("LISTENER_POLL_SECONDS") is None
+    psycopg.connect(database).close()  # what was running before goes on
