@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from listener import Workflow
 from tests.cli.conftest import Scrapersky
 from tests.cli.terminal import terminal
 from tests.sql.queue import Queue, call, one
@@ -95,6 +96,19 @@ def test_doctor_fails_on_an_error_and_only_then(scrapersky: Scrapersky, db: psyc
     found = json.loads(scrapersky("doctor", "--json").out)
     db.execute(next(finding["fix"] for finding in found if finding["severity"] == "error"))
     assert scrapersky("doctor", "--json").code == 0
+
+
+def test_doctor_compares_what_the_environment_says(
+    scrapersky: Scrapersky, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Queue(db, schedule="*/5 * * * *")
+    monkeypatch.setattr("listener.discover.discover", lambda: {"job": Workflow("job", dict, lambda item, _: item)})
+    monkeypatch.setenv("JOB_SCHEDULER_INTERVAL_MINUTES", "5")
+    assert "environment" not in scrapersky("doctor").out
+    monkeypatch.setenv("JOB_SCHEDULER_BATCH_SIZE", "7")
+    answer = scrapersky("doctor")
+    assert "the environment says batch_size = 7, the database 100" in answer.out
+    assert "SELECT scheduler.alter_workflow('job', batch_size => '7');" in answer.out
 
 
 def test_dispatch_pause_and_resume_do_what_they_say_and_name_the_person(scrapersky: Scrapersky, queue: Queue) -> None:
