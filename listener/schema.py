@@ -5,7 +5,6 @@ after it are replaced as a whole after every upgrade.
 """
 
 import logging
-import os
 import re
 import threading
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 
 from listener.errors import UserError
 from listener.postgres.choose import URL_VARIABLE
-from listener.postgres.provide import existing
+from listener.postgres.provide import find_url as find_url
 from listener.share import share
 
 if TYPE_CHECKING:
@@ -82,11 +81,6 @@ def script(out: TextIO, revision: str = "head", *, pipeline: bool | None = None)
         config = _config(pipeline=pipeline)
         config.output_buffer = out
         command.upgrade(config, revision, sql=True)
-
-
-def find_url() -> str:
-    """The database of this project: DATABASE_URL, else the private PostgreSQL."""
-    return os.environ.get(URL_VARIABLE) or existing(say=log.info).url()
 
 
 def wants_pipeline(migration: MigrationContext) -> bool:

@@ -61,7 +61,9 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0002');
 \ir monitoring/depth.sql
 \ir monitoring/views.sql
 \ir monitoring/why.sql
+\ir monitoring/examine.sql
 \ir monitoring/doctor.sql
+\ir monitoring/comments.sql
 \if :pipeline
 \ir pipeline/touch.sql
 \ir pipeline/register.sql

@@ -21,7 +21,7 @@ from typing import Annotated
 import typer
 
 from listener import __version__
-from listener.cli import db, demo, listen, migrate
+from listener.cli import db, demo, health, listen, migrate, operate, top, understand, up, watch
 from listener.cli.say import complain
 from listener.errors import UserError
 
@@ -54,6 +54,13 @@ def _build() -> typer.Typer:
     app.command()(migrate.migrate)
     app.command()(listen.listen)
     app.command()(demo.demo)
+    app.command()(up.up)
+    for command in (
+        *(watch.status, top.top, watch.runs, watch.errors, watch.dead),
+        *(understand.why, understand.preview, understand.doctor, health.health),
+        *(operate.dispatch, operate.pause, operate.resume, operate.requeue, operate.cancel),
+    ):
+        app.command()(command)
     return app
 
 

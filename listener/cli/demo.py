@@ -16,7 +16,6 @@ from listener.cli.say import say
 from listener.cli.table import table
 from listener.errors import UserError
 from listener.postgres.provide import provide
-from listener.schema import migrate
 
 WORKFLOW = "demo_letters"
 LETTERS = 60
@@ -85,6 +84,9 @@ def demo(
 
     Example: scrapersky demo && scrapersky db psql -c 'SELECT * FROM scheduler.runs'
     """
+    # Alembic takes a third of a second to import, which the other commands need not wait for.
+    from listener.schema import migrate
+
     provided = provide(directory, say=say)
     _step("Installing the engine (schema scheduler)")
     migrate(provided.url)

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+from dotenv import dotenv_values
 
 from listener.errors import UserError
 from listener.postgres import choose
 from listener.postgres.choose import URL_VARIABLE, Way
-from listener.postgres.cluster import Cluster
+from listener.postgres.cluster import Cluster, quiet
 from listener.postgres.compose import Compose
 from listener.postgres.home import Say, local_directory
 
@@ -50,6 +51,12 @@ def provide(local: Path | None = None, *, say: Say) -> Provided:
     else:
         private.start(choice.server)
     return Provided(private.url(), choice.explanation, private)
+
+
+def find_url() -> str:
+    """The database of this project: DATABASE_URL, also in .env, else the private PostgreSQL."""
+    named = os.environ.get(URL_VARIABLE) or dotenv_values(".env").get(URL_VARIABLE)
+    return named or existing(say=quiet).url()
 
 
 def _require_reachable(url: str) -> None:

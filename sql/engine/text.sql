@@ -57,7 +57,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE WHEN a IS NULL THEN coalesce(b, '{}') WHEN b IS NULL THEN a
-           ELSE (SELECT array_agg(coalesce(x.items, 0) + coalesce(y.items, 0) ORDER BY coalesce(x.n, y.n))
+           ELSE (SELECT coalesce(array_agg(coalesce(x.items, 0) + coalesce(y.items, 0) ORDER BY coalesce(x.n, y.n)), '{}')
                  FROM unnest(a) WITH ORDINALITY AS x (items, n)
                  FULL JOIN unnest(b) WITH ORDINALITY AS y (items, n) USING (n)) END
 $$;

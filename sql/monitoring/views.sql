@@ -126,21 +126,24 @@ ORDER BY x.workflow;
 COMMENT ON VIEW scheduler.schedules IS 'Every schedule: when it fires next, which clock fires it, what the last dispatch did and what pg_cron says of it.';
 
 CREATE OR REPLACE VIEW scheduler.stuck AS
-SELECT r.workflow, 'run ' || r.id || ' has lost its listener and was not rescued' AS what, r.lease_until AS since, cardinality(r.keys) AS items, 'SELECT scheduler.rescue();' AS fix
+SELECT r.workflow, 'run ' || r.id || ' has lost its listener and was not rescued' AS what, r.lease_until AS since, cardinality(r.keys) AS items, 'SELECT scheduler.rescue();' AS fix,
+       'Claims and maintain() rescue such runs; that they did not says that neither happens.' AS meaning, 'run_lost' AS code
 FROM scheduler.run AS r WHERE r.finished_at IS NULL AND r.lease_until < now() - interval '2 minutes'
 UNION ALL
-SELECT r.workflow, 'run ' || r.id || ' is still renewed past its deadline', r.deadline, cardinality(r.keys), 'restart listener ' || coalesce(r.listener::text, '?')
+SELECT r.workflow, 'run ' || r.id || ' is past its deadline', r.deadline, cardinality(r.keys),
+       format('SELECT * FROM scheduler.cancel(%L, (SELECT keys FROM scheduler.run WHERE id = %s));', r.workflow, r.id),
+       format('Its work hangs; the lease is no longer renewed and its items are rescued soon. If listener %s does it again, restart that. To give the items up now:', coalesce(r.listener::text, '?')), 'run_overdue'
 FROM scheduler.run AS r WHERE r.finished_at IS NULL AND r.deadline < now() AND r.lease_until >= now() - interval '2 minutes'
 UNION ALL
-SELECT a.workflow, 'retries are due but not queued', min(a.retry_at), count(*)::integer, 'SELECT scheduler.maintain();'
+SELECT a.workflow, 'retries are due but not queued', min(a.retry_at), count(*)::integer, 'SELECT scheduler.maintain();', 'Dispatches, claims and maintain() queue them; that they did not says that none of these happens.', 'retries_late'
 FROM scheduler.attempt AS a JOIN scheduler.workflow AS w ON w.name = a.workflow AND w.paused_at IS NULL
 WHERE a.state = 'waiting' AND a.retry_at < now() - interval '5 minutes' AND NOT EXISTS (SELECT FROM scheduler.control AS c WHERE c.paused_at IS NOT NULL) GROUP BY a.workflow
 UNION ALL
-SELECT s.workflow, 'items are queued and no listener that knows this workflow is alive', now() - s.oldest_queued_age, s.queued::integer, 'start one: scrapersky listen'
+SELECT s.workflow, 'items are queued and no listener that knows this workflow is alive', now() - s.oldest_queued_age, s.queued::integer, '-- no SQL can: start one with scrapersky listen', 'They wait until one starts.', 'no_listener'
 FROM scheduler.status AS s
 WHERE s.queued > 0 AND NOT s.paused
   AND NOT EXISTS (SELECT FROM scheduler.listener AS l WHERE l.stopped_at IS NULL AND l.seen_at > now() - interval '1 minute' AND (l.workflows IS NULL OR s.workflow = ANY (l.workflows)))
 UNION ALL
-SELECT s.workflow, 'its schedule is late', s.next_slot, NULL, 'SELECT * FROM scheduler.schedules; the column clock says who should fire it'
+SELECT s.workflow, 'its schedule is late', s.next_slot, NULL, 'SELECT scheduler.maintain();', 'No clock fires it; the column clock of scheduler.schedules says which should. This makes the slot up once.', 'schedule_late'
 FROM scheduler.state AS s WHERE s.next_slot < now() - interval '5 minutes';
 COMMENT ON VIEW scheduler.stuck IS 'What should move and does not, since when, and what to do. Empty when all is well.';

@@ -1,0 +1,51 @@
+"""`scrapersky up`: all of it starts with one command and ends with one Ctrl-C."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from listener.postgres.cluster import Cluster
+from listener.postgres.provide import existing
+from listener.postgres.server import best, find
+from tests.cli.terminal import terminal
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for a private PostgreSQL, where the account it runs as may go."""
+    if best(find()) is None:
+        pytest.skip("there are no PostgreSQL programs on this machine to start a private cluster with")
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    with tempfile.TemporaryDirectory(prefix="scrapersky-up-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+        private = existing(Path(folder), say=print)
+        if private.status().state != "absent":
+            private.destroy()
+
+
+@pytest.mark.slow
+def test_up_runs_a_database_and_a_listener_and_ctrl_c_ends_both(local: Path) -> None:
+    with terminal("up", "--dir", str(local), columns=200) as screen:
+        screen.read_until("Up: listener")
+        private = existing(local, say=print)
+        assert isinstance(private, Cluster)
+        with psycopg.connect(private.url(), autocommit=True) as db:
+            alive = "SELECT count(*) FROM scheduler.listeners WHERE state = 'alive'"
+            wait_until(lambda: db.execute(alive).fetchone() == (1,), 30, "the listener")
+        screen.interrupt()
+        screen.read_until("PostgreSQL is stopped")
+        assert screen.wait() == 0
+    assert private.status().state == "stopped"
+
+
+@pytest.mark.slow
+def test_a_listener_that_cannot_start_ends_up_with_its_exit_code(database: str) -> None:
+    with terminal("up", columns=200, DATABASE_URL=database, LISTENER_POLL_SECONDS="soon") as screen:
+        assert screen.wait() == 1
+        assert "LISTENER_POLL_SECONDS" in screen.shown
+    psycopg.connect(database).close()  # what was running before goes on
