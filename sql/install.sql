@@ -62,6 +62,7 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0002');
 \ir monitoring/views.sql
 \ir monitoring/why.sql
 \ir monitoring/doctor.sql
+\ir monitoring/verify.sql
 \if :pipeline
 \ir pipeline/touch.sql
 \ir pipeline/register.sql
