@@ -9,7 +9,7 @@ PYTEST := $(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint bench bench-peers clean
+.PHONY: help demo test test-fast lint bench bench-peers reference docs pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,17 @@ bench: $(STAMP) ## benchmarks on a throw-away cluster; writes benchmarks/results
 
 bench-peers: $(STAMP) ## ours beside procrastinate, pgqueuer, chancy, awa, dbos, dramatiq-pg, pgmq, graphile-worker, pg-boss
 	@$(VENV)/bin/python -m benchmarks.peers $(ARGS)
+
+reference: $(STAMP) ## rewrite what docs/ takes from the program: SQL, settings, commands, the list of pages
+	@$(VENV)/bin/python -m docs.reference
+
+docs: reference ## the documentation as a site, in build/site
+	@$(VENV)/bin/python -m pip install -q --disable-pip-version-check -e '.[docs]'
+	@$(VENV)/bin/mkdocs build --quiet
+	@echo "Written: build/site/index.html"
+
+pins: $(STAMP) ## the library versions of the image, as installed here
+	@$(VENV)/bin/python deploy/listener/pins.py
 
 clean: ## stop and remove the private PostgreSQL, then .venv, caches and build output
 	@if [ -x $(VENV)/bin/scrapersky ] && [ -e .local/postgres ]; then $(VENV)/bin/scrapersky db destroy --yes; fi

@@ -4,18 +4,24 @@
 test refuses pages that it would change.
 """
 
+import ast
+import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import typer
 from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings
 from typer.testing import CliRunner
 
 from listener.cli import app
+from listener.discover import discover
 from listener.postgres.throwaway import throwaway
 from listener.schema import migrate
 from listener.settings import Settings
@@ -32,7 +38,8 @@ ORDER BY p.proname, 2"""
 
 _VIEWS = """
 SELECT c.relname, obj_description(c.oid, 'pg_class'),
-       (SELECT string_agg(a.attname, ', ' ORDER BY a.attnum) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0)
+       (SELECT string_agg(a.attname, ', ' ORDER BY a.attnum) FROM pg_attribute AS a
+        WHERE a.attrelid = c.oid AND a.attnum > 0)
 FROM pg_class AS c
 WHERE c.relnamespace = 'scheduler'::regnamespace AND c.relkind = %s AND c.relname !~ '^_' ORDER BY 1"""
 
@@ -97,36 +104,48 @@ def _relations(db: psycopg.Connection, kind: str) -> Iterator[str]:
 
 
 def _settings() -> Iterator[str]:
-    yield from ("| variable | default | meaning |", "|---|---|---|")
-    for name, field, meaning in _fields():
-        yield f"| `{name}` | {_cell(_default(field) or 'unset')} | {_cell(meaning)} |"
+    for title, kind in _kinds():
+        yield from (f"## {title}", "", "| variable | default | meaning |", "|---|---|---|")
+        for name, field, meaning in _fields(kind):
+            yield f"| `{name}` | {_cell(_default(field) or 'unset')} | {_cell(meaning)} |"
+        yield ""
 
 
 def _env_example() -> Iterator[str]:
-    yield "# Every setting of a listener, at its default. Written by `python -m docs.reference`; docs/settings.md says more."
-    for name, field, meaning in _fields():
-        yield ""
-        yield from (f"# {line}" for line in (meaning.splitlines() or [""]) if line)
-        yield f"# {name}={_default(field)}"
+    yield "# Every setting at its default, written by `python -m docs.reference`. docs/settings.md says more."
+    for title, kind in _kinds():
+        yield from ("", f"# --- {title} ---")
+        for name, field, meaning in _fields(kind):
+            yield ""
+            yield from (f"# {line}" for line in meaning.splitlines())
+            yield f"# {name}={_default(field)}"
 
 
-def _fields() -> Iterator[tuple[str, FieldInfo, str]]:
-    texts = _docstrings()
-    for name, field in Settings.model_fields.items():
-        yield name.upper(), field, texts.get(name, "")
+def _kinds() -> Iterator[tuple[str, type[BaseSettings]]]:
+    """The listener's settings, then those that workflows bring; one class may serve several."""
+    yield "The listener", Settings
+    users: dict[type[BaseSettings], list[str]] = {}
+    for workflow in discover().values():
+        if workflow.settings is not None:
+            users.setdefault(workflow.settings, []).append(workflow.name)
+    for kind, names in users.items():
+        yield ", ".join(names), kind
 
 
-def _docstrings() -> dict[str, str]:
+def _fields(kind: type[BaseSettings]) -> Iterator[tuple[str, FieldInfo, str]]:
+    texts = _docstrings(kind)
+    for name, field in kind.model_fields.items():
+        yield f"{kind.model_config.get('env_prefix', '')}{name}".upper(), field, texts.get(name, "")
+
+
+def _docstrings(kind: type[BaseSettings]) -> dict[str, str]:
     """What stands below each field in the source."""
-    import ast
-    import inspect
-
-    body = ast.parse(inspect.getsource(Settings)).body[0]
-    assert isinstance(body, ast.ClassDef)  # noqa: S101
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     found: dict[str, str] = {}
-    for field, below in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
-            found[field.target.id] = inspect.cleandoc(str(ast.literal_eval(below.value)))
+    if isinstance(body, ast.ClassDef):
+        for field, below in pairwise(body.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+                found[field.target.id] = inspect.cleandoc(str(ast.literal_eval(below.value)))
     return found
 
 

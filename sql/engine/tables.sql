@@ -41,6 +41,7 @@ CREATE TABLE scheduler.workflow (
     granted          text[] NOT NULL DEFAULT '{}'
 );
 COMMENT ON TABLE scheduler.workflow IS 'One row a workflow. Read freely; change it with scheduler.alter_workflow(), which validates.';
+COMMENT ON COLUMN scheduler.workflow.name IS 'Lower-case letters, digits and _. Its pg_cron job is scrapersky:<name>.';
 COMMENT ON COLUMN scheduler.workflow.relation IS 'The business table whose rows are the items.';
 COMMENT ON COLUMN scheduler.workflow.key_column IS 'Any unique NOT NULL column of one field. Default: the primary key.';
 COMMENT ON COLUMN scheduler.workflow.status_column IS 'Text, varchar, an enum or a domain over one; its values are the words below.';
