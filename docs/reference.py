@@ -139,11 +139,11 @@ def _fields(kind: type[BaseSettings]) -> Iterator[tuple[str, FieldInfo, str]]:
 
 
 def _docstrings(kind: type[BaseSettings]) -> dict[str, str]:
-    """What stands below each field in the source."""
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    """What stands below each field in the source, also of the classes it inherits from."""
     found: dict[str, str] = {}
-    if isinstance(body, ast.ClassDef):
-        for field, below in pairwise(body.body):
+    for part in reversed(kind.__mro__[: kind.__mro__.index(BaseSettings)]):
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
+        for field, below in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
                 found[field.target.id] = inspect.cleandoc(str(ast.literal_eval(below.value)))
     return found

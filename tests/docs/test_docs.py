@@ -14,9 +14,10 @@ import pytest
 import yaml
 
 from docs import reference
-from tests.conftest import Connect
+from tests.conftest import migrated
 from tests.docs.pages import ROOT, Block, anchors, blocks, links, pages
 from tests.listener.started import PATIENCE, bench_on
+from tests.servers import Postgres
 from tests.sql.queue import one
 from tests.waiting import wait_until
 
@@ -58,8 +59,10 @@ def test_its_code_can_at_least_be_read(page: Path) -> None:
                 assert kind in {"sql", "text"}, f"say what this is: {block.code[:60]}"
 
 
-def test_the_reference_is_todays(database: str) -> None:
-    stale = [name_of(path) for path, text in reference.write(database).items() if path.read_text() != text]
+def test_the_reference_is_todays(postgres: Postgres) -> None:
+    with migrated(postgres, pipeline=True) as name:
+        written = reference.write(postgres.url(name))
+    stale = [name_of(path) for path, text in written.items() if path.read_text() != text]
     assert stale == [], "run `make reference`"
 
 
@@ -88,7 +91,7 @@ def test_its_sql_runs_from_top_to_bottom(page: Path, db: psycopg.Connection) -> 
 
 @pytest.mark.slow
 def test_the_quickstart_leads_from_nothing_to_ones_own_table_and_back(
-    database: str, db: psycopg.Connection, connect: Connect, tmp_path: Path
+    database: str, db: psycopg.Connection, tmp_path: Path
 ) -> None:
     register, preview, grants, repair, back = [block.code.encode() for block in runnable(QUICKSTART)]
     (name, code), *_ = re.findall(
