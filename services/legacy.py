@@ -150,7 +150,7 @@ def named(name: str) -> Old:
 def look(url: str, old: Old, schema: str = "public", zombie_minutes: int = ZOMBIE_MINUTES) -> Shadow:
     """What would run. A read-only transaction; what stands in the way is part of the answer."""
     try:
-        with _session(url, _LOOK_SECONDS) as db, db.transaction():
+        with session(url, _LOOK_SECONDS) as db, db.transaction():
             db.execute("SET TRANSACTION READ ONLY")
             found = _find(db, old, schema)
             return _count(db, found, zombie_minutes)
@@ -172,8 +172,8 @@ def adopt(
     Called for a workflow that is adopted already it only looks for zombies.
     """
     name = prefix + old.name
-    with _session(url, _LOOK_SECONDS) as db, db.transaction():
-        if _one(db, "SELECT to_regclass('scheduler.workflow')") is None:
+    with session(url, _LOOK_SECONDS) as db, db.transaction():
+        if one(db, "SELECT to_regclass('scheduler.workflow')") is None:
             raise UserError("The engine is not installed in this database.", "Install it first: scrapersky migrate")
         found = _find(db, old, schema)
         facts = _register(db, name, found, paused=paused)
@@ -186,7 +186,7 @@ def way_back(name: str) -> str:
 
 
 def _register(db: psycopg.Connection, name: str, found: Found, *, paused: bool) -> list[str]:
-    taken = _one(db, "SELECT relation::oid = %s::regclass FROM scheduler.workflow WHERE name = %s", _text(found), name)
+    taken = one(db, "SELECT relation::oid = %s::regclass FROM scheduler.workflow WHERE name = %s", _text(found), name)
     if taken is False:
         raise UserError(
             f"Workflow {name} exists and works on another table.", "Choose another name for this one with --prefix."
@@ -238,7 +238,7 @@ def _count(db: psycopg.Connection, found: Found, minutes: int) -> Shadow:
         " min(nullif({age}, '-infinity')) FILTER (WHERE {status} = {processing}),"
         " count(*) FILTER (WHERE {status} = {failed}), count(*) FILTER (WHERE {status} = {completed}) FROM {relation}"
     ).format(status=status, ready=ready, age=age, minutes=minutes, relation=found.relation, **word)
-    row = _rows(db, query)[0]
+    row = rows(db, query)[0]
     room = max(found.old.batch_size - row[0], 0)
     following = sql.SQL("SELECT {key}::text FROM {relation} WHERE {ready} ORDER BY {order} LIMIT {room}").format(
         key=sql.Identifier(found.key),
@@ -247,14 +247,14 @@ def _count(db: psycopg.Connection, found: Found, minutes: int) -> Shadow:
         order=sql.Identifier(found.age or found.key),
         room=room,
     )
-    keys = tuple(key for (key,) in _rows(db, following))
+    keys = tuple(key for (key,) in rows(db, following))
     return Shadow(found.old, "", "", row[0], row[1], row[2], row[3], row[4], row[5], row[6], keys)
 
 
 def _find(db: psycopg.Connection, old: Old, schema: str) -> Found:
     place = sql.Identifier(schema, old.table).as_string(None)
     columns = dict(
-        _rows(
+        rows(
             db,
             "SELECT a.attname, a.atttypid FROM pg_catalog.pg_attribute AS a"
             " WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped",
@@ -272,7 +272,7 @@ def _find(db: psycopg.Connection, old: Old, schema: str) -> Found:
             f"Table {old.table} has no column {' and no column '.join(missing)}.",
             f"ALTER TABLE {schema}.{old.table} " + ", ".join(f"ADD COLUMN {name} text" for name in missing) + ";",
         )
-    key = _one(
+    key = one(
         db,
         "SELECT a.attname FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_attribute AS a"
         " ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]"
@@ -283,14 +283,14 @@ def _find(db: psycopg.Connection, old: Old, schema: str) -> Found:
         raise UserError(
             f"Table {old.table} has no primary key of one column.", f"ALTER TABLE {old.table} ADD PRIMARY KEY (id);"
         )
-    times = _one(db, "SELECT ARRAY['timestamptz'::regtype, 'timestamp'::regtype]::oid[]")
+    times = one(db, "SELECT ARRAY['timestamptz'::regtype, 'timestamp'::regtype]::oid[]")
     age = next((name for name in _AGES if columns.get(name) in times), None)
     return Found(old, schema, key, age, _words(db, old, columns[old.status]))
 
 
 def _words(db: psycopg.Connection, old: Old, kind: int) -> dict[str, str]:
     """The spelling this database uses of each word."""
-    labels = [label for (label,) in _rows(db, "SELECT enumlabel FROM pg_catalog.pg_enum WHERE enumtypid = %s", kind)]
+    labels = [label for (label,) in rows(db, "SELECT enumlabel FROM pg_catalog.pg_enum WHERE enumtypid = %s", kind)]
     words = {}
     for role in ("queued", "processing", "completed", "failed"):
         spellings: Sequence[str] = getattr(old, role)
@@ -301,14 +301,15 @@ def _words(db: psycopg.Connection, old: Old, kind: int) -> dict[str, str]:
         if not same:
             raise UserError(
                 f"The type of {old.table}.{old.status} knows no word for {role}: it has {', '.join(labels)}.",
-                f"ALTER TYPE {_one(db, 'SELECT %s::regtype::text', kind)} ADD VALUE '{spellings[0]}';",
+                f"ALTER TYPE {one(db, 'SELECT %s::regtype::text', kind)} ADD VALUE '{spellings[0]}';",
             )
         words[role] = same[0]
     return words
 
 
 @contextmanager
-def _session(url: str, seconds: int) -> Iterator[psycopg.Connection]:
+def session(url: str, seconds: int) -> Iterator[psycopg.Connection]:
+    """A connection whose errors are told in words, and which never waits long for a lock."""
     try:
         with psycopg.connect(
             url, autocommit=True, fallback_application_name="scrapersky adopt-legacy", prepare_threshold=None
@@ -336,13 +337,15 @@ def _call(db: psycopg.Connection, function: str, **arguments: object) -> Any:
     given = sql.SQL(", ").join(
         sql.SQL("{} => {}").format(sql.Identifier(k), sql.Literal(v)) for k, v in arguments.items()
     )
-    return _one(db, sql.SQL("SELECT scheduler.{}({})").format(sql.Identifier(function), given))
+    return one(db, sql.SQL("SELECT scheduler.{}({})").format(sql.Identifier(function), given))
 
 
-def _rows(db: psycopg.Connection, query: Any, *values: object) -> list[tuple[Any, ...]]:
+def rows(db: psycopg.Connection, query: Any, *values: object) -> list[tuple[Any, ...]]:
+    """All rows."""
     return db.execute(query, values or None).fetchall()
 
 
-def _one(db: psycopg.Connection, query: Any, *values: object) -> Any:
-    rows = _rows(db, query, *values)
-    return rows[0][0] if rows else None
+def one(db: psycopg.Connection, query: Any, *values: object) -> Any:
+    """The first column of the first row, or None."""
+    found = rows(db, query, *values)
+    return found[0][0] if found else None

@@ -6,7 +6,7 @@ import typer
 
 from listener.cli.table import table
 from listener.errors import UserError
-from services import legacy
+from services import legacy, legacy_move
 
 
 def adopt_legacy(
@@ -15,6 +15,9 @@ def adopt_legacy(
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Adopt it; without this, only show what would run.")] = False,
     paused: Annotated[bool, typer.Option("--paused", help="Adopt it, but let nothing run until resume().")] = False,
+    move: Annotated[
+        bool, typer.Option("--move", help="Copy the old rows into our own tables instead; the old ones stay.")
+    ] = False,
     schema: Annotated[str, typer.Option(help="Where the old tables are.")] = "public",
     prefix: Annotated[str, typer.Option(help="Before the names of the workflows.")] = legacy.PREFIX,
     zombie_minutes: Annotated[
@@ -30,6 +33,9 @@ def adopt_legacy(
     """
     from listener.schema import find_url
 
+    if move:
+        _show_moved(legacy_move.move(find_url(), schema, apply=apply), applied=apply)
+        return
     chosen = [legacy.named(workflow)] if workflow else list(legacy.OLD)
     if not apply:
         _show([legacy.look(find_url(), old, schema, zombie_minutes) for old in chosen])
@@ -60,3 +66,15 @@ def _show(shadows: list[legacy.Shadow]) -> None:
 
 def _brief(keys: tuple[str, ...]) -> str:
     return ", ".join(keys[:2]) + (f" and {len(keys) - 2} more" if len(keys) > 2 else "")
+
+
+def _show_moved(moved: list[legacy_move.Moved], *, applied: bool) -> None:
+    names = ["from", "to", "moved", "there already", "not allowed", "columns left out"]
+    typer.echo(
+        table(
+            names,
+            [(m.pair.old, m.pair.new, m.moved, m.already, m.refused, ", ".join(m.left_out)) for m in moved],
+        )
+    )
+    if not applied:
+        typer.echo("Nothing was changed. With --apply it is.")
