@@ -50,7 +50,7 @@ reference: $(STAMP) ## rewrite what docs/ takes from the program: SQL, settings,
 
 docs: reference ## the documentation as a site, in build/site
 	@$(VENV)/bin/python -m pip install -q --disable-pip-version-check -e '.[docs]'
-	@$(VENV)/bin/mkdocs build --quiet
+	@$(VENV)/bin/zensical build --strict
 	@echo "Written: build/site/index.html"
 
 pins: $(STAMP) ## the library versions of the image, as installed here
@@ -58,5 +58,5 @@ pins: $(STAMP) ## the library versions of the image, as installed here
 
 clean: ## stop and remove the private PostgreSQL, then .venv, caches and build output
 	@if [ -x $(VENV)/bin/scrapersky ] && [ -e .local/postgres ]; then $(VENV)/bin/scrapersky db destroy --yes; fi
-	@rm -rf $(VENV) .local build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .local build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
