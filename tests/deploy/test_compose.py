@@ -1,11 +1,14 @@
 """docker-compose.yml: it is valid, closed to the outside, and starts what it says with no more rights than needed."""
 
+import re
 import subprocess
 import sys
 from typing import Any
 
 import pytest
+import typer
 
+from listener.cli import app
 from listener.discover import discover
 from tests.deploy.files import DEPLOY, ROOT, compose, documents
 
@@ -68,6 +71,17 @@ def test_every_workflow_has_a_process_in_the_profile_of_one_each() -> None:
     alone = [service["command"][-1] for service in SERVICES.values() if service.get("profiles") == ["per-workflow"]]
     assert len(alone) == len(set(alone)) == 7
     assert set(discover()) - set(alone) == set()
+
+
+def test_every_command_that_is_started_exists() -> None:
+    if not (ROOT / "listener" / "web").exists():
+        pytest.skip("this version has no web page")
+    known = set(getattr(typer.main.get_command(app), "commands", {}))
+    image = (DEPLOY / "listener" / "Dockerfile").read_text()
+    started = {service["command"][0] for service in OURS.values()} | set(
+        re.findall(r'CMD \["(?:scrapersky", ")?(\w+)"', image)
+    )
+    assert started - known == set()
 
 
 def test_prometheus_asks_everyone_who_answers() -> None:

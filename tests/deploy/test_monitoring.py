@@ -16,7 +16,7 @@ from tests.sql.queue import Queue
 
 RULES: list[dict[str, Any]] = documents(DEPLOY / "prometheus" / "rules.yml")[0]["groups"][0]["rules"]
 DASHBOARDS = {path.stem: json.loads(path.read_text()) for path in (DEPLOY / "grafana" / "dashboards").glob("*.json")}
-EXPOSITION = ROOT / "listener" / "web" / "prometheus.py"
+WEB = sorted((ROOT / "listener" / "web").glob("*.py"))
 
 
 def promql() -> list[str]:
@@ -30,9 +30,10 @@ def test_prometheus_can_read_it(expression: str) -> None:
 
 
 def test_only_metrics_that_exist_are_asked_for() -> None:
-    if not EXPOSITION.exists():
+    if not WEB:
         pytest.skip("this version has no /metrics")
-    served = {f"scrapersky_{name}" for name in re.findall(r'\.add\(\s*"(\w+)"', EXPOSITION.read_text())}
+    added = [name for path in WEB for name in re.findall(r'\.add\(\s*"(\w+)"', path.read_text())]
+    served = {f"scrapersky_{name}" for name in added}
     served |= {name + part for name in served for part in ("_bucket", "_sum", "_count")}
     assert {name for text in promql() for name in re.findall(r"\bscrapersky_\w+", text)} - served == set()
 
