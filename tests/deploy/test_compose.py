@@ -89,6 +89,10 @@ def test_prometheus_asks_everyone_who_answers() -> None:
     assert sorted(scraped) == sorted(name for name in OURS if name != "migrate")
 
 
+def test_the_page_does_not_know_the_listeners_password() -> None:
+    assert [name for name, value in SERVICES["web"]["environment"].items() if "LISTENER_PASSWORD" in str(value)] == []
+
+
 def test_listen_goes_past_the_pooler() -> None:
     environment = SERVICES["listener"]["environment"]
     assert "DATABASE_HOST" in environment["DATABASE_URL"]

@@ -7,8 +7,9 @@ import kubernetes_validate
 import psycopg
 import pytest
 
+from listener import __version__
 from tests.conftest import Connect
-from tests.deploy.files import DEPLOY, documents
+from tests.deploy.files import DEPLOY, ROOT, documents
 from tests.sql.queue import Queue
 
 FOLDER = DEPLOY / "kubernetes"
@@ -35,6 +36,14 @@ def test_it_is_what_kubernetes_knows(manifest: dict[str, Any]) -> None:
 def test_kustomize_finds_its_files() -> None:
     (kustomization,) = documents(FOLDER / "kustomization.yaml")
     assert [name for name in kustomization["resources"] if not (FOLDER / name).is_file()] == []
+
+
+def test_every_file_speaks_of_this_version() -> None:
+    (kustomization,) = documents(FOLDER / "kustomization.yaml")
+    assert kustomization["images"][0]["newTag"] == __version__
+    one_of("Job", f"scrapersky-migrate-{__version__.replace('.', '-')}")
+    assert f"\n## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f'\nversion = "{__version__}"\n' in (ROOT / "pyproject.toml").read_text()
 
 
 def test_no_pod_has_rights_it_does_not_need() -> None:
