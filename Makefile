@@ -10,7 +10,7 @@ ARGS ?=
 SEEDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint bench bench-peers faults clean
+.PHONY: help demo test test-fast lint bench bench-peers faults reference docs pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,18 @@ bench-peers: $(STAMP) ## ours beside procrastinate, pgqueuer, chancy, awa, dbos,
 faults: $(STAMP) ## random mixes of faults against real listeners, and a control that must fail; SEEDS=20 for more
 	@$(VENV)/bin/python -m tests.faults --seeds $(SEEDS) $(ARGS)
 
+reference: $(STAMP) ## rewrite what docs/ takes from the program: SQL, settings, commands, the list of pages
+	@$(VENV)/bin/python -m docs.reference
+
+docs: reference ## the documentation as a site, in build/site
+	@$(VENV)/bin/python -m pip install -q --disable-pip-version-check -e '.[docs]'
+	@$(VENV)/bin/zensical build --strict
+	@echo "Written: build/site/index.html"
+
+pins: $(STAMP) ## the library versions of the image, as installed here
+	@$(VENV)/bin/python deploy/listener/pins.py
+
 clean: ## stop and remove the private PostgreSQL, then .venv, caches and build output
 	@if [ -x $(VENV)/bin/scrapersky ] && [ -e .local/postgres ]; then $(VENV)/bin/scrapersky db destroy --yes; fi
-	@rm -rf $(VENV) .local build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .local build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -64,6 +64,7 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0002');
 \ir monitoring/examine.sql
 \ir monitoring/doctor.sql
 \ir monitoring/comments.sql
+\ir monitoring/verify.sql
 \if :pipeline
 \ir pipeline/touch.sql
 \ir pipeline/register.sql

@@ -21,7 +21,7 @@ from typing import Annotated
 import typer
 
 from listener import __version__
-from listener.cli import db, demo, health, listen, migrate, operate, top, understand, up, watch
+from listener.cli import db, demo, health, listen, migrate, operate, top, understand, up, verify_deploy, watch
 from listener.cli.say import complain
 from listener.errors import UserError
 
@@ -53,6 +53,7 @@ def _build() -> typer.Typer:
     app.add_typer(db.app, name="db")
     app.command()(migrate.migrate)
     app.command()(listen.listen)
+    app.command()(verify_deploy.verify_deploy)
     app.command()(demo.demo)
     app.command()(up.up)
     for command in (

@@ -41,9 +41,18 @@ CREATE TABLE scheduler.workflow (
     granted          text[] NOT NULL DEFAULT '{}'
 );
 COMMENT ON TABLE scheduler.workflow IS 'One row a workflow. Read freely; change it with scheduler.alter_workflow(), which validates.';
+COMMENT ON COLUMN scheduler.workflow.name IS 'Lower-case letters, digits and _. Its pg_cron job is scrapersky:<name>.';
 COMMENT ON COLUMN scheduler.workflow.relation IS 'The business table whose rows are the items.';
+COMMENT ON COLUMN scheduler.workflow.key_column IS 'Any unique NOT NULL column of one field. Default: the primary key.';
+COMMENT ON COLUMN scheduler.workflow.status_column IS 'Text, varchar, an enum or a domain over one; its values are the words below.';
+COMMENT ON COLUMN scheduler.workflow.error_column IS 'Text that allows NULL; shows the error of a failed item. NULL: errors are only in the ledger.';
+COMMENT ON COLUMN scheduler.workflow.priority_column IS 'Higher first. NULL: by age alone.';
+COMMENT ON COLUMN scheduler.workflow.age_column IS 'Older first. Default: queued_at, updated_at or created_at, whichever there is.';
 COMMENT ON COLUMN scheduler.workflow.ready IS 'Rows for which this predicate holds are marked Queued by dispatch. NULL: only what the application queues.';
+COMMENT ON COLUMN scheduler.workflow.queued IS 'Word of an item that waits for a listener.';
 COMMENT ON COLUMN scheduler.workflow.processing IS 'Word of a running item. NULL: claiming leaves the business row alone and claims take turns.';
+COMMENT ON COLUMN scheduler.workflow.completed IS 'Word of an item that succeeded.';
+COMMENT ON COLUMN scheduler.workflow.failed IS 'Word of an item that failed: to be retried, or dead.';
 COMMENT ON COLUMN scheduler.workflow.idle IS 'Word of an item nobody asked for; cancel puts it back. NULL: the status becomes NULL.';
 COMMENT ON COLUMN scheduler.workflow.schedule IS 'Cron text of five fields (GMT unless cron.timezone says otherwise). NULL: never dispatched by a clock.';
 COMMENT ON COLUMN scheduler.workflow.grace IS 'A slot missed by more than this is skipped, not made up. NULL: always made up, once.';
@@ -51,11 +60,15 @@ COMMENT ON COLUMN scheduler.workflow.batch_size IS 'Most items in one run; dispa
 COMMENT ON COLUMN scheduler.workflow.max_instances IS 'Most open runs in the whole fleet. NULL: no limit.';
 COMMENT ON COLUMN scheduler.workflow.concurrency IS 'How many items of one run a listener works on at once.';
 COMMENT ON COLUMN scheduler.workflow.rate_limit IS 'Most items claimed in any window of rate_period, over all listeners. NULL: no limit.';
+COMMENT ON COLUMN scheduler.workflow.rate_period IS 'The window of rate_limit.';
 COMMENT ON COLUMN scheduler.workflow.lease IS 'A run whose listener has not been heard for this long is rescued.';
 COMMENT ON COLUMN scheduler.workflow.timeout IS 'Deadline of the work on one item.';
+COMMENT ON COLUMN scheduler.workflow.max_attempts IS 'Attempts before an item goes to the dead letter.';
 COMMENT ON COLUMN scheduler.workflow.backoff IS 'Delay before the first retry; doubled each time, with jitter, up to backoff_max.';
+COMMENT ON COLUMN scheduler.workflow.backoff_max IS 'The longest delay between two attempts.';
 COMMENT ON COLUMN scheduler.workflow.breaker IS 'Stop by itself when recent items mostly fail, probe with one, go on when it succeeds.';
 COMMENT ON COLUMN scheduler.workflow.downstream IS 'Dispatch holds back while this workflow has downstream_limit or more items Queued.';
+COMMENT ON COLUMN scheduler.workflow.downstream_limit IS 'See downstream.';
 COMMENT ON COLUMN scheduler.workflow.doorbell IS 'commit: a trigger rings when a row becomes Queued; dispatch: only the engine rings; off: listeners poll.';
 COMMENT ON COLUMN scheduler.workflow.granted IS 'What create_workflow() granted to the engine''s roles because they did not have it; drop_workflow() takes it back.';
 
