@@ -89,7 +89,8 @@ BEGIN
         UNION ALL
         SELECT 'warning', j.workflow, 'the last firing of its pg_cron job failed: ' || coalesce(j.last_message, '?'), 'SELECT * FROM scheduler.schedules;' FROM scheduler._cron_jobs() AS j WHERE j.last_status = 'failed';
     -- other people's jobs are visible to a superuser only; a job of a dropped role stops every job of the server
-    IF has_table_privilege('cron.job', 'SELECT') THEN
+    -- without USAGE on its schema even the question would fail
+    IF (CASE WHEN has_schema_privilege('cron', 'USAGE') THEN has_table_privilege('cron.job', 'SELECT') END) THEN
         RETURN QUERY EXECUTE $q$
             SELECT 'error', NULL::text, format('pg_cron job %s belongs to role %I, which does not exist: pg_cron crashes each second and no job runs', j.jobid, j.username), format('DELETE FROM cron.job WHERE jobid = %s;', j.jobid)
             FROM cron.job AS j WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname = j.username)
