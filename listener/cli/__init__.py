@@ -21,7 +21,7 @@ from typing import Annotated
 import typer
 
 from listener import __version__
-from listener.cli import db, demo, listen, migrate
+from listener.cli import db, demo, listen, migrate, web
 from listener.cli.say import complain
 from listener.errors import UserError
 
@@ -54,6 +54,7 @@ def _build() -> typer.Typer:
     app.command()(migrate.migrate)
     app.command()(listen.listen)
     app.command()(demo.demo)
+    app.command()(web.web)
     return app
 
 
