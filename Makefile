@@ -9,7 +9,7 @@ PYTEST := $(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint bench bench-peers clean
+.PHONY: help demo test test-fast lint bench bench-peers screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ bench: $(STAMP) ## benchmarks on a throw-away cluster; writes benchmarks/results
 
 bench-peers: $(STAMP) ## ours beside procrastinate, pgqueuer, chancy, awa, dbos, dramatiq-pg, pgmq, graphile-worker, pg-boss
 	@$(VENV)/bin/python -m benchmarks.peers $(ARGS)
+
+screenshots: $(STAMP) ## the pages of docs/images/, taken in a real browser
+	@$(VENV)/bin/python -m tests.browser.screenshots
 
 clean: ## stop and remove the private PostgreSQL, then .venv, caches and build output
 	@if [ -x $(VENV)/bin/scrapersky ] && [ -e .local/postgres ]; then $(VENV)/bin/scrapersky db destroy --yes; fi
