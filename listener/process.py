@@ -120,6 +120,9 @@ class Listener:
     async def reload(self, url: str, settings: Settings) -> None:
         """Take over new settings without a restart; work under way goes on."""
         systemd.reloading()
+        if self._web is not None:
+            # first, because it may refuse
+            await self._web.reload(url, settings)
         listened = self._settings.database_listen_url or self._url
         self._settings = settings
         for lane in self.lanes.values():
@@ -130,8 +133,6 @@ class Listener:
         if url != self._url:
             self._url = url
             await self._database.replace(url)
-            if self._web is not None:
-                await self._web.replace(settings.web_database_url or url)
             self._heartbeat.reconnect(url)
         if (settings.database_listen_url or url) != listened:
             await self._doorbell.reconnect(settings.database_listen_url or url)

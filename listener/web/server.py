@@ -32,7 +32,8 @@ class Web:
         self._access = Access.read(settings.web_token, settings.web_users)
         refuse_exposure(self._host, self._access)
         know_url(settings.web_database_url)
-        self._store = Store(settings.web_database_url or url)
+        self._url = settings.web_database_url or url
+        self._store = Store(self._url)
         self._socket: socket.socket | None = None
         config = uvicorn.Config(
             build(self._store, self._access, extension.discover(), vitals),
@@ -80,9 +81,15 @@ class Web:
     def stop(self) -> None:
         self._server.should_exit = True
 
-    async def replace(self, url: str) -> None:
-        """Use another database URL from now on."""
-        await self._store.replace(url)
+    async def reload(self, url: str, settings: Settings) -> None:
+        """Use other tokens and another database URL from now on; the address stays until a restart."""
+        access = Access.read(settings.web_token, settings.web_users)
+        refuse_exposure(self._host, access)
+        self._access.become(access)
+        know_url(settings.web_database_url)
+        if (settings.web_database_url or url) != self._url:
+            self._url = settings.web_database_url or url
+            await self._store.replace(self._url)
 
 
 class _Server(uvicorn.Server):

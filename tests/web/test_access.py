@@ -143,6 +143,15 @@ def test_a_session_ends_with_its_time_its_person_or_a_changed_token(monkeypatch:
     assert access.person_of(cookie) is None
 
 
+def test_new_tokens_count_at_once_and_end_old_sessions() -> None:
+    access = Access([ALICE])
+    cookie = access.cookie_for(Person("alice", True))
+    access.become(Access([("alice", "alices-new-token-2", True)]))
+    assert access.person_of(cookie) is None
+    assert access.person_with("alices-own-token-1") is None
+    assert access.person_with("alices-new-token-2") is not None
+
+
 def test_every_answer_carries_the_headers_that_keep_others_out(visitor: Visitor) -> None:
     visitor.sign_in()
     for path in ("/", "/workflows/job", "/nothing", "/static/style.css", "/health"):
