@@ -119,10 +119,10 @@ class Listener:
 
     async def reload(self, url: str, settings: Settings) -> None:
         """Take over new settings without a restart; work under way goes on."""
-        systemd.reloading()
         if self._web is not None:
             # first, because it may refuse
             await self._web.reload(url, settings)
+        systemd.reloading()
         listened = self._settings.database_listen_url or self._url
         self._settings = settings
         for lane in self.lanes.values():
