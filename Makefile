@@ -10,7 +10,7 @@ ARGS ?=
 SEEDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint bench bench-peers faults reference docs pins clean
+.PHONY: help demo test test-fast lint bench bench-peers faults screenshots reference docs pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ docs: reference ## the documentation as a site, in build/site
 
 pins: $(STAMP) ## the library versions of the image, as installed here
 	@$(VENV)/bin/python deploy/listener/pins.py
+
+screenshots: $(STAMP) ## the pages of docs/images/, taken in a real browser
+	@$(VENV)/bin/python -m tests.browser.screenshots
 
 clean: ## stop and remove the private PostgreSQL, then .venv, caches and build output
 	@if [ -x $(VENV)/bin/scrapersky ] && [ -e .local/postgres ]; then $(VENV)/bin/scrapersky db destroy --yes; fi

@@ -76,7 +76,8 @@ class Transaction:
 class Database:
     """Hands out transactions. A lane asks for at most two at once, so no lane can starve another."""
 
-    def __init__(self, url: str, *, lanes: int, statement_seconds: float) -> None:
+    def __init__(self, url: str, *, lanes: int, statement_seconds: float, role: str = "listener") -> None:
+        self._role = role
         self._statement_seconds = statement_seconds
         self._most = 2 * lanes + 2
         self._pool = self._make_pool(url)
@@ -145,7 +146,7 @@ class Database:
 
     def _make_pool(self, url: str) -> AsyncConnectionPool[PooledConnection]:
         return AsyncConnectionPool(
-            connection_string(url, "listener"),
+            connection_string(url, self._role),
             connection_class=PooledConnection,
             kwargs={"prepare_threshold": None},
             min_size=1,

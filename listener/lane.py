@@ -19,7 +19,7 @@ from listener.faults import describe, is_passing, storable
 from listener.heartbeat import Heartbeat
 from listener.items import UnloadableError, loader_for
 from listener.logs import FieldLog, log_of
-from listener.metrics import Metrics, bucket
+from listener.metrics import Metrics
 from listener.pace import Pace
 from listener.run import Failure, Job, Outcome, Release, Run, Success
 from listener.threads import Threads
@@ -450,7 +450,7 @@ class Lane:
 
     def _took(self, job: Job) -> float:
         milliseconds = (time.monotonic() - job.started) * 1000
-        self._metrics.durations[bucket(milliseconds)] += 1
+        self._metrics.took(milliseconds)
         return milliseconds
 
     def _hold(self, hold: Hold) -> None:

@@ -22,6 +22,8 @@ class LaneMetrics:
     """How often it asked the database for work."""
     claims: dict[str, int] = field(default_factory=dict)
     """Claims that found work, by what led to them: bell, poll, more, again or start."""
+    items: dict[str, int] = field(default_factory=dict)
+    """The items those claims brought."""
     claimed: int = 0
     succeeded: int = 0
     failed: int = 0
@@ -44,9 +46,16 @@ class LaneMetrics:
     problem: str | None = None
     """What keeps this lane from working, in words."""
     durations: list[int] = field(default_factory=lambda: [0] * BUCKETS)
+    busy_seconds: float = 0.0
+    """The sum of those durations."""
+
+    def took(self, milliseconds: float) -> None:
+        self.durations[bucket(milliseconds)] += 1
+        self.busy_seconds += milliseconds / 1000
 
     def found(self, why: str, items: int) -> None:
         self.claims[why] = self.claims.get(why, 0) + 1
+        self.items[why] = self.items.get(why, 0) + items
         self.claimed += items
 
 

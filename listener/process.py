@@ -5,7 +5,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -25,6 +25,9 @@ from listener.redact import know_url
 from listener.settings import Settings
 from listener.tools import Toolbox
 from listener.workflow import Workflow
+
+if TYPE_CHECKING:
+    from listener.web.server import Web
 
 DRAINED = 0
 TEMPORARY = 75
@@ -65,6 +68,7 @@ class Listener:
         self._doorbell = Doorbell(
             settings.database_listen_url or url, self.metrics, rung=self._rung, opened=lambda: self._sweep("start")
         )
+        self._web = self._make_web()
         self.lanes: dict[str, Lane] = {}
         self.ready = asyncio.Event()
         """Set once every lane has asked for work."""
@@ -78,8 +82,13 @@ class Listener:
 
     async def run(self) -> int:
         """Work until told to stop; the exit code."""
+        if self._web is not None:
+            # before the database is reached: a listener that waits for it is alive, and says what it waits for
+            _log.info("serving the web page", extra={"at": self._web.bind()})
+            self._keep("web", self._web.run)
         started = await self._unless_stopped(self._reach_database())
         if not started:
+            await self._end_tasks()
             return DRAINED
         try:
             await self._database.open()
@@ -121,6 +130,9 @@ class Listener:
 
     async def reload(self, url: str, settings: Settings) -> None:
         """Take over new settings without a restart; work under way goes on."""
+        if self._web is not None:
+            # first, because it may refuse
+            await self._web.reload(url, settings)
         systemd.reloading()
         listened = self._settings.database_listen_url or self._url
         changed = [name for name in _FIXED if getattr(settings, name) != getattr(self._settings, name)]
@@ -148,6 +160,15 @@ class Listener:
             where = [f"{frame.f_code.co_filename}:{frame.f_lineno}" for frame in frames]
             _log.info("task", extra={"task": task.get_name(), "at": where})
         _log.info("metrics", extra={"metrics": self.metrics.snapshot()})
+
+    def _make_web(self) -> "Web | None":
+        if self._settings.web_port is None:
+            return None
+        from listener.web.machine import Vitals
+        from listener.web.server import Web
+
+        vitals = Vitals(self.metrics, self._settings.listener_poll_only, self._settings.listener_poll_seconds)
+        return Web(self._url, self._settings, vitals)
 
     # -- starting ------------------------------------------------------------------------------------------------------
 
@@ -308,14 +329,17 @@ class Listener:
             pass
 
     async def _close(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._end_tasks()
         await self._heartbeat.stop()
         for lane in self.lanes.values():
             lane.close()
         await self._toolbox.close()
         await self._database.close()
+
+    async def _end_tasks(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 async def _require_engine(connection: psycopg.AsyncConnection[Any]) -> None:

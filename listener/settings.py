@@ -39,11 +39,21 @@ class Settings(BaseSettings):
     """How long items under way may finish after SIGTERM; keep it below the supervisor's own patience."""
     listener_statement_seconds: float = Field(default=30.0, ge=1, le=3600)
     """The longest any single statement may take, those of save included."""
+    web_port: int | None = Field(default=None, ge=0, le=65535)
+    """The listener serves /health, /ready, /metrics and the web page on this port. Unset: it serves nothing."""
+    web_host: str = "127.0.0.1"
+    """Where to serve them. Anywhere but on this machine itself a token is needed."""
+    web_token: str | None = None
+    """Whoever gives it, as a password or as a bearer, may see and operate everything; at least 16 characters."""
+    web_users: Annotated[tuple[str, ...], NoDecode] = ()
+    """Tokens with names for the audit, as in `alice:TOKEN carol:TOKEN:read`; with `:read` they only look."""
+    web_database_url: str | None = None
+    """A login for the web page that may become scheduler_monitor and scheduler_admin. Unset: database_url."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["auto", "text", "json"] = "auto"
     """auto: text on a terminal, JSON elsewhere."""
 
-    @field_validator("database_url", "database_listen_url")
+    @field_validator("database_url", "database_listen_url", "web_database_url")
     @classmethod
     def _is_connection_string(cls, value: str | None) -> str | None:
         if value is None:
@@ -69,6 +79,11 @@ class Settings(BaseSettings):
             if not NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is no name of a workflow")
         return value
+
+    @field_validator("web_users", mode="before")
+    @classmethod
+    def _split_users(cls, value: Any) -> Any:
+        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
     @field_validator("log_level", mode="before")
     @classmethod
@@ -147,7 +162,7 @@ def _lines(error: ValidationError, prefix: str, aliases: Collection[str] = ()) -
         name = (place if place in aliases else prefix + place).upper() if place else ""
         message = problem["msg"].removeprefix("Value error, ")
         given = problem.get("input")
-        secret = re.search(r"url|key|token|secret|password", name, re.IGNORECASE)
+        secret = re.search(r"url|key|token|secret|password|users", name, re.IGNORECASE)
         shown = f" (it is {given!r})" if isinstance(given, str | int | float) and not secret else ""
         lines.append(f"{name}: {message}{shown}".removeprefix(": "))
     return lines

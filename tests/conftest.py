@@ -5,6 +5,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -38,6 +39,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         return
     writer = config.get_terminal_writer()
     prepare(config.getoption("--postgres"), lambda line: writer.line(line))
+    if _wants_browser(config):
+        from tests.browser import chromium
+
+        chromium.install(lambda line: writer.line(line))
+
+
+def _wants_browser(config: pytest.Config) -> bool:
+    """Whether tests/browser may be among what was asked for; all of it is slow."""
+    folder = Path(__file__).parent / "browser"
+    asked = [Path(argument.split("::")[0]).resolve() for argument in config.args]
+    return config.option.markexpr != "not slow" and any(
+        folder == path or folder in path.parents or path in folder.parents for path in asked
+    )
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from typing import Annotated
 import typer
 
 from listener import __version__
-from listener.cli import db, demo, health, listen, migrate, operate, top, understand, up, verify_deploy, watch
+from listener.cli import db, demo, health, listen, migrate, operate, top, understand, up, verify_deploy, watch, web
 from listener.cli.say import complain
 from listener.errors import UserError
 
@@ -62,6 +62,7 @@ def _build() -> typer.Typer:
         *(operate.dispatch, operate.pause, operate.resume, operate.requeue, operate.cancel),
     ):
         app.command()(command)
+    app.command()(web.web)
     return app
 
 
