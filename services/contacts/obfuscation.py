@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from urllib.parse import unquote
 
-from services.contacts.emails import addresses_in
+from services.contacts.emails import NoEmailError, addresses_in, judge
 from services.evidence import Evidence, one_line, snippet
 from services.html.page import Page, path_of
 
@@ -19,21 +19,34 @@ MOST = 500
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){4,300}")
 _AT = r"(?:at|arroba|ät|klammeraffe|@)"
 _DOT = r"(?:dot|punkt|punto|point|ponto|\.)"
-_BRACKETED_AT = re.compile(rf"[ ]?(?:\[\s?{_AT}\s?\]|\(\s?{_AT}\s?\)|\{{\s?{_AT}\s?\}}|<\s?{_AT}\s?>)[ ]?", re.IGNORECASE)
+_BRACKETED_AT = re.compile(
+    rf"[ ]?(?:\[\s?{_AT}\s?\]|\(\s?{_AT}\s?\)|\{{\s?{_AT}\s?\}}|<\s?{_AT}\s?>)[ ]?", re.IGNORECASE
+)
 _SPOKEN_AT = re.compile(r" (?:at|arroba) ", re.IGNORECASE)
 _SPOKEN_DOT = re.compile(r"\s(?:dot|punkt|punto|point|ponto)\s", re.IGNORECASE)
 _ANY_DOT = rf"(?:\s?[\[({{<]\s?{_DOT}\s?[\])}}>]\s?|\s(?:dot|punkt|punto|point|ponto)\s|\.)"
 _BRACKETED_DOT = re.compile(_ANY_DOT, re.IGNORECASE)
-_NAME_BEFORE = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_+-]{{0,63}}(?:{_ANY_DOT}[A-Za-z0-9_+-]{{1,63}}){{0,4}}$", re.IGNORECASE)
-_HOST_AFTER = re.compile(rf"[^\W_](?:[\w-]{{0,61}}[^\W_])?(?:{_ANY_DOT}[^\W_](?:[\w-]{{0,61}}[^\W_])?){{1,5}}", re.IGNORECASE)
+_NAME_BEFORE = re.compile(
+    rf"[A-Za-z0-9][A-Za-z0-9_+-]{{0,63}}(?:{_ANY_DOT}[A-Za-z0-9_+-]{{1,63}}){{0,4}}$", re.IGNORECASE
+)
+_HOST_AFTER = re.compile(
+    rf"[^\W_](?:[\w-]{{0,61}}[^\W_])?(?:{_ANY_DOT}[^\W_](?:[\w-]{{0,61}}[^\W_])?){{1,5}}", re.IGNORECASE
+)
 _ROT13 = re.compile(r"znvygb:([a-z0-9._%+@-]{5,254})", re.IGNORECASE)
-_TYPO3 = re.compile(r"linkTo_UnCryptMailto\((?:'|\"|%27|%22|&#39;|&quot;)([^'\"&)]{8,300}?)(?:'|\"|%27|%22|&#39;|&quot;)")
+_TYPO3 = re.compile(
+    r"linkTo_UnCryptMailto\((?:'|\"|%27|%22|&#39;|&quot;)([^'\"&)]{8,300}?)(?:'|\"|%27|%22|&#39;|&quot;)"
+)
 _ATOB = re.compile(r"atob\(\s*[\"']([A-Za-z0-9+/_-]{8,400}={0,2})[\"']\s*\)")
 _WRITE = re.compile(r"document\.write(?:ln)?\(|innerHTML\s*=|\.href\s*=")
-_ASSIGN = re.compile(r"(?:var|let|const|[;,{\s])\s*([A-Za-z_$][\w$]{0,40})\s*=\s*(?:\"([^\"\\\n]{0,200})\"|'([^'\\\n]{0,200})')")
-_TOKEN = re.compile(r"\"((?:[^\"\\\n]|\\.){0,500})\"|'((?:[^'\\\n]|\\.){0,500})'|([A-Za-z_$][\w$]{0,40})|([+\s]+)|(.)", re.DOTALL)
+_ASSIGN = re.compile(
+    r"(?:var|let|const|[;,{\s])\s*([A-Za-z_$][\w$]{0,40})\s*=\s*(?:\"([^\"\\\n]{0,200})\"|'([^'\\\n]{0,200})')"
+)
+_TOKEN = re.compile(
+    r"\"((?:[^\"\\\n]|\\.){0,500})\"|'((?:[^'\\\n]|\\.){0,500})'|([A-Za-z_$][\w$]{0,40})|([+\s]+)|(.)", re.DOTALL
+)
 _LONGEST_EXPRESSION = 2000
-_REVERSED = re.compile(r"[A-Za-z0-9._+-]{2,80}@[A-Za-z0-9._+-]{1,64}")
+_BACKWARDS_LEFT = re.compile(r"[A-Za-z0-9._+-]{4,80}$")
+_BACKWARDS_RIGHT = re.compile(r"[A-Za-z0-9._+-]{1,64}")
 
 
 def hidden_addresses(page: Page) -> Iterator[Candidate]:
@@ -98,10 +111,20 @@ def _reversed(page: Page) -> Iterator[Candidate]:
     text = page.text.whole
     at = text.find("@")
     while at >= 0:
-        if match := _REVERSED.search(text, max(0, at - 80), at + 65):
-            for address, _, _ in addresses_in(match[0][::-1]):
-                yield address, Evidence("reversed", page.text.where(at), snippet(text, match.start(), match.end()))
-        at = text.find("@", at + 65)
+        left, right = _BACKWARDS_LEFT.search(text[max(0, at - 80) : at]), _BACKWARDS_RIGHT.match(text, at + 1)
+        if left and right and not _reads_forwards(f"{left[0]}@{right[0]}", page.site):
+            start = at - len(left[0])
+            for address, _, _ in addresses_in(text[start : right.end()][::-1]):
+                yield address, Evidence("reversed", page.text.where(at), snippet(text, start, right.end()))
+        at = text.find("@", at + 1)
+
+
+def _reads_forwards(address: str, site: str | None) -> bool:
+    try:
+        judge(address, site)
+    except NoEmailError:
+        return False
+    return True
 
 
 def _rot13(page: Page) -> Iterator[Candidate]:
@@ -161,7 +184,7 @@ def _written(page: Page) -> Iterator[Candidate]:
         return
     for number, script in enumerate(page.tree.css("script:not([src])"), 1):
         code = script.text()
-        if ("@" not in code and "64" not in code) or "+" not in code and "write" not in code:
+        if ("@" not in code and "64" not in code) or ("+" not in code and "write" not in code):
             continue
         variables = {m[1]: m[2] if m[2] is not None else m[3] for m in islice(_ASSIGN.finditer(code), 200)}
         for match in islice(_WRITE.finditer(code), 50):

@@ -13,7 +13,9 @@ _LABEL = re.compile(
     r"(?:[ -]?(?:no|nr|number|nummer))?[\s.:|()\-–]*$",  # noqa: RUF001
     re.IGNORECASE,
 )
-_FAX = re.compile(r"(?:fax|telefax|t[eé]l[eé]copie)[\s.:|()\-]*(?:no|nr|number)?[\s.:|()\-]*$|\bf[.:]\s*$", re.IGNORECASE)
+_FAX = re.compile(
+    r"(?:fax|telefax|t[eé]l[eé]copie)[\s.:|()\-]*(?:no|nr|number)?[\s.:|()\-]*$|\bf[.:]\s*$", re.IGNORECASE
+)
 _OTHER = re.compile(
     r"(?:\b(?:iban|bic|swift|vat|ust|ust-?id(?:nr)?|steuer(?:nummer|-nr)?|st\.?-?nr|tax|ein|tin|hrb|hra|siret|siren|rcs"
     r"|reg(?:istration)?|isbn|issn|ean|upc|gtin|sku|order|invoice|licen[sc]e|lic|abn|acn|cif|nif|account|konto|blz|id|no"
@@ -28,7 +30,9 @@ _PLACEHOLDER = re.compile(r"1234567|7654321|(\d)\1{6}")
 _VANITY = re.compile(r"[A-Za-z]{3,}")
 
 # ccTLDs that are sold to everybody say nothing about a country.
-_GENERIC = frozenset("co io ai me tv cc ws fm to ly gg sh eu su ac la am ag bz vc sc so app dev im is gl pw nu st".split())
+_GENERIC = frozenset(
+    ["co", "io", "ai", "me", "tv", "cc", "ws", "fm", "to", "ly", "gg", "sh", "eu", "su", "ac", "la", "am", "ag", "bz", "vc", "sc", "so", "app", "dev", "im", "is", "gl", "pw", "nu", "st"]
+)
 _BY_LANGUAGE: Mapping[str, str] = {
     "de": "DE", "fr": "FR", "it": "IT", "nl": "NL", "pl": "PL", "cs": "CZ", "sk": "SK", "da": "DK", "sv": "SE",
     "nb": "NO", "no": "NO", "fi": "FI", "hu": "HU", "el": "GR", "tr": "TR", "ro": "RO", "bg": "BG", "hr": "HR",

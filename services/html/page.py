@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from services.evidence import one_line
+from services.evidence import one_line, snippet
 from services.websites import site_of
 
 MOST_BYTES = 5_000_000
@@ -68,6 +68,7 @@ class Text:
     whole: str
     _starts: list[int]
     _nodes: list[LexborNode]
+    _by_parent: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def node_at(self, offset: int) -> LexborNode | None:
         index = bisect_right(self._starts, offset) - 1
@@ -76,6 +77,17 @@ class Text:
     def where(self, offset: int) -> str:
         node = self.node_at(offset)
         return path_of(node) if node is not None else "body"
+
+    def around(self, node: LexborNode) -> str:
+        """The words around an element that holds text itself; empty for one that does not."""
+        if not self._by_parent:
+            for start, held in zip(self._starts, self._nodes, strict=True):
+                if (parent := held.parent) is not None:
+                    self._by_parent.setdefault(parent.mem_id, (start, start + len(held.text_content or "")))
+        place = self._by_parent.get(node.mem_id)
+        if place is None and (child := node.first_child) is not None:
+            place = self._by_parent.get(child.mem_id)
+        return snippet(self.whole, *place) if place else ""
 
 
 @dataclass

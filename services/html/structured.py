@@ -20,7 +20,9 @@ DEEPEST = 40
 MOST_PROPERTIES = 2_000
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_COMMENT = re.compile(r"^\s*(?:<!--|//\s*<!\[CDATA\[|/\*\s*<!\[CDATA\[\s*\*/|<!\[CDATA\[)|(?:-->|//\s*\]\]>|/\*\s*\]\]>\s*\*/|\]\]>)\s*$")
+_COMMENT = re.compile(
+    r"^\s*(?:<!--|//\s*<!\[CDATA\[|/\*\s*<!\[CDATA\[\s*\*/|<!\[CDATA\[)|(?:-->|//\s*\]\]>|/\*\s*\]\]>\s*\*/|\]\]>)\s*$"
+)
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 
 
@@ -176,15 +178,8 @@ def _item_value(element: LexborNode, attributes: Mapping[str, str | None]) -> st
 
 
 # What is worth a place on the domain: who the business is, where, and how to reach it.
-_KEPT = (
-    "name legalName alternateName description url logo image telephone faxNumber email priceRange foundingDate vatID"
-    " taxID openingHours sameAs areaServed jobTitle contactType addressCountry addressLocality addressRegion postalCode"
-    " streetAddress latitude longitude ratingValue reviewCount"
-).split()
-_KEPT_NODES = (
-    "address geo contactPoint founder employee employees aggregateRating openingHoursSpecification member"
-    " department parentOrganization location"
-).split()
+_KEPT = ["name", "legalName", "alternateName", "description", "url", "logo", "image", "telephone", "faxNumber", "email", "priceRange", "foundingDate", "vatID", "taxID", "openingHours", "sameAs", "areaServed", "jobTitle", "contactType", "addressCountry", "addressLocality", "addressRegion", "postalCode", "streetAddress", "latitude", "longitude", "ratingValue", "reviewCount"]
+_KEPT_NODES = ["address", "geo", "contactPoint", "founder", "employee", "employees", "aggregateRating", "openingHoursSpecification", "member", "department", "parentOrganization", "location"]
 _ABOUT_BUSINESS = frozenset({"telephone", "address", "openingHours", "contactPoint", "email", "sameAs", "logo"})
 _NOT_BUSINESS = frozenset({"Article", "BlogPosting", "NewsArticle", "BreadcrumbList", "ListItem", "Product", "Offer"})
 
