@@ -151,7 +151,7 @@ def host_name(authority: str) -> str:
 @lru_cache(4096)
 def normal_host(name: str) -> str:
     """A host name as DNS has it: lower case, ASCII, no dot at the end."""
-    host = name.strip().rstrip(".。．").lower()
+    host = name.strip().rstrip(".。．").lower()  # noqa: RUF001
     if not host:
         raise InvalidHostError("there is no host name in it")
     if not host.isascii():

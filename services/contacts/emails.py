@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from enum import Enum
 from functools import lru_cache
 
 from email_validator import EmailNotValidError, validate_email
 
+from services.models.words import EmailType
 from services.websites import RESERVED, InvalidHostError, normal_host, registrable_domain
 
 # A whole-page expression hangs on real pages; from each @, 64 characters to the left and a bounded match to the right.
@@ -23,7 +23,39 @@ _HEX = re.compile(r"[0-9a-f]{20,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4
 _ASSET = re.compile(r"\d+(?:\.\d+)?x\b")
 _VERSION = re.compile(r"v?\d+\.\d+(?:\.|$)")
 _PLACEHOLDER_DOMAINS = frozenset(
-    ["example.com", "example.net", "example.org", "example.edu", "domain.com", "yourdomain.com", "your-domain.com", "mydomain.com", "yoursite.com", "yourwebsite.com", "mysite.com", "website.com", "yourcompany.com", "company.com", "mycompany.com", "sitename.com", "test.com", "sample.com", "email.tld", "domain.tld", "beispiel.de", "musterfirma.de", "exemple.fr", "ejemplo.com", "esempio.it", "acme.com", "placeholder.com", "addresshere.com", "youremail.com", "yourmail.com", "emailaddress.com"]
+    [
+        "example.com",
+        "example.net",
+        "example.org",
+        "example.edu",
+        "domain.com",
+        "yourdomain.com",
+        "your-domain.com",
+        "mydomain.com",
+        "yoursite.com",
+        "yourwebsite.com",
+        "mysite.com",
+        "website.com",
+        "yourcompany.com",
+        "company.com",
+        "mycompany.com",
+        "sitename.com",
+        "test.com",
+        "sample.com",
+        "email.tld",
+        "domain.tld",
+        "beispiel.de",
+        "musterfirma.de",
+        "exemple.fr",
+        "ejemplo.com",
+        "esempio.it",
+        "acme.com",
+        "placeholder.com",
+        "addresshere.com",
+        "youremail.com",
+        "yourmail.com",
+        "emailaddress.com",
+    ]
 )
 _PLACEHOLDER_LOCALS = re.compile(
     r"(?:your|ihr|ihre|votre|tu|su)[._-]?(?:first|last|full)?[._-]?(?:name|e?-?mail|address|adresse|nombre|correo|nom)"
@@ -33,7 +65,120 @@ _PLACEHOLDER_LOCALS = re.compile(
 )
 
 FREE = frozenset(
-    ["gmail.com", "googlemail.com", "yahoo.com", "yahoo.co.uk", "yahoo.de", "yahoo.fr", "yahoo.es", "yahoo.it", "yahoo.ca", "yahoo.com.au", "ymail.com", "rocketmail.com", "hotmail.com", "hotmail.co.uk", "hotmail.de", "hotmail.fr", "hotmail.es", "hotmail.it", "outlook.com", "outlook.de", "outlook.fr", "live.com", "live.co.uk", "live.de", "msn.com", "aol.com", "icloud.com", "me.com", "mac.com", "proton.me", "protonmail.com", "pm.me", "gmx.de", "gmx.net", "gmx.com", "gmx.at", "gmx.ch", "web.de", "t-online.de", "freenet.de", "arcor.de", "mail.com", "email.com", "mail.ru", "yandex.ru", "yandex.com", "zoho.com", "fastmail.com", "hey.com", "tutanota.com", "tuta.io", "posteo.de", "mailbox.org", "orange.fr", "wanadoo.fr", "free.fr", "sfr.fr", "laposte.net", "libero.it", "virgilio.it", "tiscali.it", "alice.it", "tin.it", "btinternet.com", "sky.com", "virginmedia.com", "talktalk.net", "ntlworld.com", "comcast.net", "verizon.net", "att.net", "sbcglobal.net", "bellsouth.net", "cox.net", "charter.net", "earthlink.net", "roadrunner.com", "rr.com", "shaw.ca", "rogers.com", "bell.net", "telus.net", "bigpond.com", "optusnet.com.au", "xtra.co.nz", "qq.com", "163.com", "126.com", "sina.com", "naver.com", "daum.net", "hanmail.net", "uol.com.br", "bol.com.br", "terra.com.br", "wp.pl", "o2.pl", "interia.pl", "onet.pl", "seznam.cz", "centrum.cz", "abv.bg", "ukr.net", "telenet.be", "skynet.be", "bluewin.ch", "hispeed.ch", "ziggo.nl", "kpnmail.nl", "planet.nl", "home.nl", "rediffmail.com"]
+    [
+        "gmail.com",
+        "googlemail.com",
+        "yahoo.com",
+        "yahoo.co.uk",
+        "yahoo.de",
+        "yahoo.fr",
+        "yahoo.es",
+        "yahoo.it",
+        "yahoo.ca",
+        "yahoo.com.au",
+        "ymail.com",
+        "rocketmail.com",
+        "hotmail.com",
+        "hotmail.co.uk",
+        "hotmail.de",
+        "hotmail.fr",
+        "hotmail.es",
+        "hotmail.it",
+        "outlook.com",
+        "outlook.de",
+        "outlook.fr",
+        "live.com",
+        "live.co.uk",
+        "live.de",
+        "msn.com",
+        "aol.com",
+        "icloud.com",
+        "me.com",
+        "mac.com",
+        "proton.me",
+        "protonmail.com",
+        "pm.me",
+        "gmx.de",
+        "gmx.net",
+        "gmx.com",
+        "gmx.at",
+        "gmx.ch",
+        "web.de",
+        "t-online.de",
+        "freenet.de",
+        "arcor.de",
+        "mail.com",
+        "email.com",
+        "mail.ru",
+        "yandex.ru",
+        "yandex.com",
+        "zoho.com",
+        "fastmail.com",
+        "hey.com",
+        "tutanota.com",
+        "tuta.io",
+        "posteo.de",
+        "mailbox.org",
+        "orange.fr",
+        "wanadoo.fr",
+        "free.fr",
+        "sfr.fr",
+        "laposte.net",
+        "libero.it",
+        "virgilio.it",
+        "tiscali.it",
+        "alice.it",
+        "tin.it",
+        "btinternet.com",
+        "sky.com",
+        "virginmedia.com",
+        "talktalk.net",
+        "ntlworld.com",
+        "comcast.net",
+        "verizon.net",
+        "att.net",
+        "sbcglobal.net",
+        "bellsouth.net",
+        "cox.net",
+        "charter.net",
+        "earthlink.net",
+        "roadrunner.com",
+        "rr.com",
+        "shaw.ca",
+        "rogers.com",
+        "bell.net",
+        "telus.net",
+        "bigpond.com",
+        "optusnet.com.au",
+        "xtra.co.nz",
+        "qq.com",
+        "163.com",
+        "126.com",
+        "sina.com",
+        "naver.com",
+        "daum.net",
+        "hanmail.net",
+        "uol.com.br",
+        "bol.com.br",
+        "terra.com.br",
+        "wp.pl",
+        "o2.pl",
+        "interia.pl",
+        "onet.pl",
+        "seznam.cz",
+        "centrum.cz",
+        "abv.bg",
+        "ukr.net",
+        "telenet.be",
+        "skynet.be",
+        "bluewin.ch",
+        "hispeed.ch",
+        "ziggo.nl",
+        "kpnmail.nl",
+        "planet.nl",
+        "home.nl",
+        "rediffmail.com",
+    ]
 )
 _SERVICE = re.compile(
     r"(?:info|infos|information|contact|contactus|kontakt|contacto|contato|contatti|hello|hi|hallo|hola|bonjour|mail|email"
@@ -47,13 +192,6 @@ _SERVICE = re.compile(
     r"|website|front|frontdesk|desk|company|business|studio|praxis|kanzlei|hotel|restaurant|members|membership)"
     r"(?:[._+-]?(?:[a-z]{2}|\d{1,4}|team|office|desk))?"
 )
-
-
-class EmailType(Enum):
-    CORPORATE = "corporate"
-    FREE = "free"
-    SERVICE = "service"
-    UNKNOWN = "unknown"
 
 
 class NoEmailError(ValueError):

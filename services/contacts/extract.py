@@ -8,12 +8,12 @@ from selectolax.lexbor import LexborNode
 
 from services.contacts import emails, phones, socials
 from services.contacts.addresses import country_of, postal_address
-from services.contacts.emails import EmailType
 from services.contacts.obfuscation import hidden_addresses
 from services.contacts.people import Cards, Person, described, person_name
 from services.evidence import Evidence, Found, Refused, one_line, snippet
 from services.html.page import Page, path_of
 from services.html.structured import Structured, structured
+from services.models.words import EmailType
 
 MOST_CONTACTS = 1_000
 MOST_REFUSALS = 200

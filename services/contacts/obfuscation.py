@@ -70,7 +70,7 @@ def _cloudflare(page: Page) -> Iterator[Candidate]:
         if address := cloudflare(node.attributes.get("data-cfemail") or ""):
             yield address, Evidence("cloudflare", path_of(node), page.text.around(node))
     for href, node in page.links:
-        path, mark, code = href.partition("/cdn-cgi/l/email-protection#")
+        _, mark, code = href.partition("/cdn-cgi/l/email-protection#")
         if mark and (address := cloudflare(code)):
             yield address.partition("?")[0], Evidence("cloudflare", path_of(node), page.text.around(node))
 

@@ -24,7 +24,7 @@ _TITLE = (
     r"(?:(?:Dr|Mr|Mrs|Ms|Miss|Prof|Herr|Frau|Dipl|Ing|Mag|Rev|Sir)\.?(?:[ -](?:med|dent|jur|rer|nat|phil|Ing)\.?)*\s+)*"
 )
 _PARTICLE = r"(?:(?:van|von|der|den|de|la|le|da|dos|di|du|del|bin|al|el|ter|zu)\s+){0,3}"
-_WORD = r"[^\W\d_a-z][\w'’.-]{0,30}"
+_WORD = r"[^\W\d_a-z][\w'’.-]{0,30}"  # noqa: RUF001
 _NAME = re.compile(rf"{_TITLE}{_WORD}(?:\s+{_PARTICLE}{_WORD}){{1,3}}(?:,?\s+[A-Z][A-Za-z.]{{1,5}}){{0,3}}")
 _NOT_A_NAME = re.compile(
     r"\b(?:contact|us|our|team|about|get|touch|email|e-mail|mail|call|home|customer|service|services|sales|support|office"
@@ -106,16 +106,16 @@ def _person(card: LexborNode) -> Person | None:
 
 def _role(card: LexborNode, name: LexborNode) -> str | None:
     for node in card.css(_ROLED)[:20]:
-        if node.mem_id != name.mem_id and (role := role_name(node.text(separator=" ")[:200])):
-            if person_name(role) is None or _looks_like_role(role):
-                return role
+        role = role_name(node.text(separator=" ")[:200]) if node.mem_id != name.mem_id else None
+        if role and (person_name(role) is None or _looks_like_role(role)):
+            return role
     following = name.next
     while following is not None and following.tag in ("-text", "-comment", "br"):
         following = following.next
-    if following is not None and following.tag in ("p", "span", "div", "em", "i", "h4", "h5", "h6", "small"):
-        if following.css_first("a,p,div,ul") is None:
-            return role_name(following.text(separator=" ")[:200])
-    return None
+    if following is None or following.tag not in ("p", "span", "div", "em", "i", "h4", "h5", "h6", "small"):
+        return None
+    has_more = following.css_first("a,p,div,ul") not in (None, following)
+    return None if has_more else role_name(following.text(separator=" ")[:200])
 
 
 def _looks_like_role(text: str) -> bool:

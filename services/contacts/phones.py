@@ -31,7 +31,38 @@ _VANITY = re.compile(r"[A-Za-z]{3,}")
 
 # ccTLDs that are sold to everybody say nothing about a country.
 _GENERIC = frozenset(
-    ["co", "io", "ai", "me", "tv", "cc", "ws", "fm", "to", "ly", "gg", "sh", "eu", "su", "ac", "la", "am", "ag", "bz", "vc", "sc", "so", "app", "dev", "im", "is", "gl", "pw", "nu", "st"]
+    [
+        "co",
+        "io",
+        "ai",
+        "me",
+        "tv",
+        "cc",
+        "ws",
+        "fm",
+        "to",
+        "ly",
+        "gg",
+        "sh",
+        "eu",
+        "su",
+        "ac",
+        "la",
+        "am",
+        "ag",
+        "bz",
+        "vc",
+        "sc",
+        "so",
+        "app",
+        "dev",
+        "im",
+        "is",
+        "gl",
+        "pw",
+        "nu",
+        "st",
+    ]
 )
 _BY_LANGUAGE: Mapping[str, str] = {
     "de": "DE", "fr": "FR", "it": "IT", "nl": "NL", "pl": "PL", "cs": "CZ", "sk": "SK", "da": "DK", "sv": "SE",
@@ -108,7 +139,8 @@ def judge(raw: str, region: str | None) -> str:
     except phonenumbers.NumberParseException as error:
         raise NoPhoneError(f"not a phone number: {error}") from None
     if not phonenumbers.is_valid_number(number):
-        raise NoPhoneError(f"not a valid number of {phonenumbers.region_code_for_country_code(number.country_code)}")
+        country = phonenumbers.region_code_for_country_code(number.country_code or 0)
+        raise NoPhoneError(f"not a valid number of {country}")
     if _PLACEHOLDER.search(str(number.national_number)):
         raise NoPhoneError("a placeholder")
     return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)

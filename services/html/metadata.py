@@ -45,9 +45,7 @@ def metadata(page: Page, data: Structured | None = None) -> Metadata:
     )
 
 
-def _first(
-    page: Page, look: Callable[[Page], Found[str] | None] | None, *names: str, limit: int
-) -> Found[str] | None:
+def _first(page: Page, look: Callable[[Page], Found[str] | None] | None, *names: str, limit: int) -> Found[str] | None:
     if look is not None and (found := look(page)) is not None:
         return found
     for name in names:
@@ -95,10 +93,11 @@ def _favicon(page: Page) -> Found[str] | None:
 
 
 def _logo(page: Page, data: Structured) -> Found[str] | None:
-    for node in data.nodes:
-        written = node.text("logo") or next((url for one in node.nodes("logo") if (url := one.text("url", "contentUrl"))), "")
+    for thing in data.nodes:
+        inner = (url for one in thing.nodes("logo") if (url := one.text("url", "contentUrl")))
+        written = thing.text("logo") or next(inner, "")
         if written and (url := page.resolve(written)):
-            return Found(url, Evidence(node.rule, node.where))
+            return Found(url, Evidence(thing.rule, thing.where))
     selector = 'header img[src], [class*="logo" i] img[src], img[class*="logo" i][src], img[id*="logo" i][src]'
     for node in islice(page.tree.css(selector), 20):
         attributes = node.attributes

@@ -33,7 +33,7 @@ HIDDEN = (
     '[style*="visibility:hidden" i],[style*="visibility: hidden" i]'
 )
 _HIDING_RULE = re.compile(r"\.([A-Za-z_][\w-]{0,60})\s*\{[^{}]{0,400}?display\s*:\s*none")
-_ODD = {ord(blank): " " for blank in "\u00a0\u2007\u202f\u2002\u2003\u2009"}
+_ODD: dict[int, str | None] = {ord(blank): " " for blank in "\u00a0\u2007\u202f\u2002\u2003\u2009"}
 _ODD |= dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f"))
 _ODD |= {ord("＠"): "@", ord("﹫"): "@", ord("．"): ".", ord("。"): ".", ord("‐"): "-", ord("‑"): "-", ord("–"): "-"}  # noqa: RUF001
 

@@ -113,22 +113,27 @@ def _collect(data: Any, where: str, into: list[Node]) -> None:
                 inner = [(k, v) for k, v in islice(value.items(), 200) if isinstance(v, dict | list)]
                 stack += [(v, f"{path}.{k}", depth + 1, node, str(k)) for k, v in reversed(inner)]
         elif parent is not None and isinstance(value, str) and value.strip():
-            parent.properties.setdefault(name, []).append(html.unescape(value.strip()))
+            parent.properties.setdefault(name, []).append(_clean(value))
 
 
 def _node(value: Mapping[str, Any], path: str, parent: Node | None) -> Node:
     properties: dict[str, list[Any]] = {}
     for key, item in islice(value.items(), 200):
         if isinstance(item, str) and item.strip():
-            properties[str(key)] = [html.unescape(item.strip())]
+            properties[str(key)] = [_clean(item)]
         elif isinstance(item, int | float) and not isinstance(item, bool):
             properties[str(key)] = [str(item)]
     return Node(_types(value.get("@type")), properties, path, "json-ld", parent)
 
 
+def _clean(text: str) -> str:
+    """As a database can keep it: JSON may spell NUL and half a surrogate pair."""
+    return html.unescape(text.strip()).replace("\x00", "").encode("utf-8", "replace").decode()
+
+
 def _types(value: Any) -> tuple[str, ...]:
     given = value if isinstance(value, list) else [value]
-    return tuple(item.rpartition("/")[2].rpartition(":")[2] for item in given[:10] if isinstance(item, str))
+    return tuple(_clean(item).rpartition("/")[2].rpartition(":")[2] for item in given[:10] if isinstance(item, str))
 
 
 def _microdata(page: Page, into: list[Node]) -> None:
@@ -178,8 +183,50 @@ def _item_value(element: LexborNode, attributes: Mapping[str, str | None]) -> st
 
 
 # What is worth a place on the domain: who the business is, where, and how to reach it.
-_KEPT = ["name", "legalName", "alternateName", "description", "url", "logo", "image", "telephone", "faxNumber", "email", "priceRange", "foundingDate", "vatID", "taxID", "openingHours", "sameAs", "areaServed", "jobTitle", "contactType", "addressCountry", "addressLocality", "addressRegion", "postalCode", "streetAddress", "latitude", "longitude", "ratingValue", "reviewCount"]
-_KEPT_NODES = ["address", "geo", "contactPoint", "founder", "employee", "employees", "aggregateRating", "openingHoursSpecification", "member", "department", "parentOrganization", "location"]
+_KEPT = [
+    "name",
+    "legalName",
+    "alternateName",
+    "description",
+    "url",
+    "logo",
+    "image",
+    "telephone",
+    "faxNumber",
+    "email",
+    "priceRange",
+    "foundingDate",
+    "vatID",
+    "taxID",
+    "openingHours",
+    "sameAs",
+    "areaServed",
+    "jobTitle",
+    "contactType",
+    "addressCountry",
+    "addressLocality",
+    "addressRegion",
+    "postalCode",
+    "streetAddress",
+    "latitude",
+    "longitude",
+    "ratingValue",
+    "reviewCount",
+]
+_KEPT_NODES = [
+    "address",
+    "geo",
+    "contactPoint",
+    "founder",
+    "employee",
+    "employees",
+    "aggregateRating",
+    "openingHoursSpecification",
+    "member",
+    "department",
+    "parentOrganization",
+    "location",
+]
 _ABOUT_BUSINESS = frozenset({"telephone", "address", "openingHours", "contactPoint", "email", "sameAs", "logo"})
 _NOT_BUSINESS = frozenset({"Article", "BlogPosting", "NewsArticle", "BreadcrumbList", "ListItem", "Product", "Offer"})
 

@@ -155,9 +155,9 @@ def _evidence(system: System, addresses: str, generators: list[str], headers: Ma
 
 def _version(system: System, addresses: str, generators: list[str], headers: Mapping[str, str]) -> str | None:
     for generator in generators:
-        if system.generator and (match := re.match(re.escape(system.generator) + VERSION, generator, re.IGNORECASE)):
-            if match[1]:
-                return match[1]
+        match = re.match(re.escape(system.generator) + VERSION, generator, re.IGNORECASE) if system.generator else None
+        if match and match[1]:
+            return match[1]
     if system.version_path and (match := re.search(system.version_path, addresses)):
         return match[1]
     if system.header and system.header[1] and (value := headers.get(system.header[0])):
