@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from services.evidence import Evidence, Found, one_line
-from services.html.page import Page, path_of
+from services.html.page import Page
 from services.html.structured import Node
 
 _PARTS = ("streetAddress", "postOfficeBoxNumber", "postalCode", "addressLocality", "addressRegion", "addressCountry")
@@ -19,9 +19,9 @@ def postal_address(page: Page, nodes: Iterable[Node]) -> Found[dict[str, str]] |
         if (parts := _structured(node)) is not None:
             return Found(parts, Evidence(node.rule, node.where, parts["text"]))
     for element in page.tree.css("address,.adr,.h-adr,.p-adr")[:20]:
-        text = one_line(_PHONE.sub(" ", _NOISE.sub(" ", element.text(separator=" "))), 300).strip(" ,|")
+        text = one_line(_PHONE.sub(" ", _NOISE.sub(" ", element.text(separator=" ")[:1000])), 300).strip(" ,|")
         if 10 <= len(text) <= 250 and _NUMBER.search(text) and len(text.split()) >= 3:
-            return Found({"text": text}, Evidence("address element", path_of(element), text))
+            return Found({"text": text}, Evidence("address element", page.path(element), text))
     return None
 
 

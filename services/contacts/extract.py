@@ -11,13 +11,15 @@ from services.contacts.addresses import country_of, postal_address
 from services.contacts.obfuscation import hidden_addresses
 from services.contacts.people import Cards, Person, described, person_name
 from services.evidence import Evidence, Found, Refused, one_line, snippet
-from services.html.page import Page, path_of
+from services.html.page import Page
 from services.html.structured import Structured, structured
 from services.models.words import EmailType
 
 MOST_CONTACTS = 1_000
 MOST_REFUSALS = 200
 MOST_EVIDENCE = 5
+MOST_TEXT = 500_000
+"""Characters searched for phone numbers; a page of nothing but digits is searched slowly."""
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class PageContacts:
     region: str | None = None
     """The country that national phone numbers were read for."""
     refused: list[Refused] = field(default_factory=list)
+    """Kept only of a page that is read with `explain`."""
 
     @property
     def emails(self) -> list[str]:
@@ -108,13 +111,15 @@ class _Reader:
             if scheme.startswith("mailto:"):
                 self._mailto(href, node)
             elif scheme.startswith(("tel:", "callto:")):
-                self._phone(phones.dialled(unquote(href)), Evidence("tel", path_of(node), self.page.text.around(node)))
+                self._phone(
+                    phones.dialled(unquote(href[:200])), Evidence("tel", self.page.path(node), self.page.around(node))
+                )
             elif scheme.startswith("http") or href.startswith("//"):
                 self._social(href, None, node)
 
     def _mailto(self, href: str, node: LexborNode) -> None:
-        evidence = Evidence("mailto", path_of(node), self.page.text.around(node))
-        addresses = _split_addresses(unquote(href[7:].partition("?")[0]))
+        evidence = Evidence("mailto", self.page.path(node), self.page.around(node))
+        addresses = _split_addresses(unquote(href[7:4096].partition("?")[0]))
         person = self.cards.of(node)
         if person.name is None and len(addresses) == 1 and (name := person_name(node.text(separator=" ")[:200])):
             person = Person(name, person.role, person.phone)
@@ -131,13 +136,13 @@ class _Reader:
         for address, start, end in emails.addresses_in(text):
             evidence = _Lazy(self.page, "text", start, end)
             if reason := emails.surrounded(text, start, end):
-                self._refuse("email", address, reason, evidence.made())
+                self._refuse("email", address, reason, evidence)
             else:
                 self._email(address, evidence, Person(), start)
-        for raw, start, end, objection in phones.numbers_in(text):
+        for raw, start, end, objection in phones.numbers_in(text[:MOST_TEXT]):
             evidence = _Lazy(self.page, "text", start, end)
             if objection:
-                self._refuse("phone", raw, objection, evidence.made())
+                self._refuse("phone", raw, objection, evidence)
             else:
                 self._phone(raw, evidence)
 
@@ -155,16 +160,16 @@ class _Reader:
         try:
             email = emails.judge(raw, self.page.site)
         except emails.NoEmailError as error:
-            self._refuse("email", raw, str(error), _made(found))
+            self._refuse("email", raw, str(error), found)
             return
         contact = self.by_email.get(email)
         if contact is None:
             if len(self.by_email) >= MOST_CONTACTS:
-                self._refuse("email", email, f"more than {MOST_CONTACTS:,} on one page", _made(found))
+                self._refuse("email", email, f"more than {MOST_CONTACTS:,} on one page", found)
                 return
             contact = self.by_email[email] = Contact(email, emails.type_of(email, self.page.site))
             if offset is not None:
-                person = self.cards.of(self.page.text.node_at(offset))
+                person = self.cards.of(self.page.text.node_at(offset + raw.find("@")))
         if len(contact.evidence) < MOST_EVIDENCE:
             contact.evidence.append(_made(found))
         contact.name = contact.name or person.name
@@ -176,7 +181,7 @@ class _Reader:
         try:
             number = phones.judge(raw, self.region)
         except phones.NoPhoneError as error:
-            self._refuse("phone", raw, str(error), _made(found))
+            self._refuse("phone", raw, str(error), found)
             return
         seen = self.by_phone.setdefault(number, [])
         if len(seen) < MOST_EVIDENCE and len(self.by_phone) <= MOST_CONTACTS:
@@ -192,16 +197,16 @@ class _Reader:
         try:
             answer = socials.profile(url)
         except socials.NoProfileError as error:
-            self._refuse("social", url, str(error), evidence or _of_link(node))
+            self._refuse("social", url, str(error), evidence or Evidence("link", self.page.path(node)))
             return
         if answer is not None and answer[0] not in self.found.socials:
-            self.found.socials[answer[0]] = Found(answer[1], evidence or _of_link(node))
+            self.found.socials[answer[0]] = Found(answer[1], evidence or Evidence("link", self.page.path(node)))
 
-    def _refuse(self, kind: str, value: str, reason: str, evidence: Evidence) -> None:
+    def _refuse(self, kind: str, value: str, reason: str, found: "Evidence | _Lazy") -> None:
         key = (kind, value)
-        if key not in self._refused and len(self.found.refused) < MOST_REFUSALS:
+        if self.page.explained and key not in self._refused and len(self.found.refused) < MOST_REFUSALS:
             self._refused.add(key)
-            self.found.refused.append(Refused(kind, one_line(value, 120), reason, evidence))
+            self.found.refused.append(Refused(kind, one_line(value, 120), reason, _made(found)))
 
     def _finish(self) -> None:
         named = {contact.phone for contact in self.by_email.values()}
@@ -225,15 +230,11 @@ class _Lazy:
 
     def made(self) -> Evidence:
         text = self.page.text
-        return Evidence(self.rule, text.where(self.start), snippet(text.whole, self.start, self.end))
+        return Evidence(self.rule, self.page.path_at(self.start), snippet(text.whole, self.start, self.end))
 
 
 def _made(found: "Evidence | _Lazy") -> Evidence:
     return found.made() if isinstance(found, _Lazy) else found
-
-
-def _of_link(node: LexborNode | None) -> Evidence:
-    return Evidence("link", path_of(node) if node is not None else "")
 
 
 def _split_addresses(text: str) -> list[str]:

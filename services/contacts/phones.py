@@ -6,28 +6,32 @@ from functools import lru_cache
 
 import phonenumbers
 
-_CANDIDATE = re.compile(r"(?<![\w.,/#=@:-])(?:\+ ?|\(\+?|00 ?)?\(?\d[\d ().\-/]{5,22}\d(?![\w@%]|[.,-]\d)")
-_LABEL = re.compile(
-    r"\b(?:tel|phone|telephone|telefon|fon|ph|call|mobile|mobil|handy|cell|t[eé]l[eé]phone|t[eé]l|telefono|tel[eé]fono"
-    r"|whatsapp|hotline|text|office|direct|toll[- ]free|zentrale|durchwahl|appelez|ring|dial|contact|us|at|m|t|p)"
-    r"(?:[ -]?(?:no|nr|number|nummer))?[\s.:|()\-–]*$",  # noqa: RUF001
-    re.IGNORECASE,
-)
-_FAX = re.compile(
-    r"(?:fax|telefax|t[eé]l[eé]copie)[\s.:|()\-]*(?:no|nr|number)?[\s.:|()\-]*$|\bf[.:]\s*$", re.IGNORECASE
-)
-_OTHER = re.compile(
-    r"(?:\b(?:iban|bic|swift|vat|ust|ust-?id(?:nr)?|steuer(?:nummer|-nr)?|st\.?-?nr|tax|ein|tin|hrb|hra|siret|siren|rcs"
-    r"|reg(?:istration)?|isbn|issn|ean|upc|gtin|sku|order|invoice|licen[sc]e|lic|abn|acn|cif|nif|account|konto|blz|id|no"
-    r"|nr|number|zip|plz|box|postfach|case|serial|part|model|item|patent|ref|version|copyright|npi|dot|mc|roc|cslb)\b"
-    r"|[#№$€£©])[\s.:#°º\-]*$",
-    re.IGNORECASE,
-)
+# It begins with a digit, because the search for one is fast; what may stand before it is looked at afterwards.
+_CANDIDATE = re.compile(r"[0-9][0-9 ().\-/]{5,22}[0-9](?![\w@%]|[.,-][0-9])")
+_BEFORE = re.compile(r"(?:^|[^\w.,/#=@:+(-])(\(?\+? ?\(?)$")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_PHONE_WORDS = _words("""
+    tel phone telephone telefon fon ph call mobile mobil handy cell téléphone tél telefono teléfono whatsapp hotline
+    text office direct free zentrale durchwahl appelez ring dial contact us at m t p""")
+_FAX_WORDS = _words("fax telefax téléfax télécopie f")
+_COUNTING_WORDS = _words("no nr number nummer num")
+_OTHER_WORDS = _words("""
+    iban bic swift vat ust ustid ust-id ust-idnr ustidnr steuernummer steuer-nr st-nr tax ein tin hrb hra siret siren
+    rcs registration reg isbn issn ean upc gtin sku order invoice license licence lic abn acn cif nif account konto blz id
+    no nr number zip plz box postfach case serial part model item patent ref version copyright npi dot mc roc cslb""")
+_NO_DIGITS = str.maketrans("", "", " ().-/+")
+_SIGNS = frozenset("#№$€£©")
+_EDGES = " \t.:|()-–#°º,"  # noqa: RUF001
 _DATE = re.compile(
-    r"(?:19|20)\d\d[./ -]\d\d?[./ -]\d\d?(?!\d)|\d\d?[./-]\d\d?[./-](?:19|20)\d\d(?!\d)|(?:19|20)\d\d ?- ?(?:19|20)\d\d(?!\d)"
+    r"(?:19|20)\d\d[./ -]\d\d?[./ -]\d\d?(?!\d)|\d\d?[./-]\d\d?[./-](?:19|20)\d\d(?!\d)"
+    r"|(?:19|20)\d\d ?- ?(?:19|20)\d\d(?!\d)"
 )
 _PLACEHOLDER = re.compile(r"1234567|7654321|(\d)\1{6}")
-_VANITY = re.compile(r"[A-Za-z]{3,}")
 
 # ccTLDs that are sold to everybody say nothing about a country.
 _GENERIC = frozenset(
@@ -97,25 +101,34 @@ def region_of(country: str | None, host: str | None, language: str | None) -> tu
 def numbers_in(text: str) -> Iterator[tuple[str, int, int, str | None]]:
     """(text, start, end, why it is something else) of everything that could be a phone number."""
     for match in _CANDIDATE.finditer(text):
-        raw = match[0].rstrip(" (/-.")
-        digits = sum(character.isdigit() for character in raw)
-        if 7 <= digits <= 15:
-            before = text[max(0, match.start() - 40) : match.start()].rpartition("\n")[2]
-            yield raw, match.start(), match.start() + len(raw), _objection(raw, before)
+        begin = match.start()
+        opened = _BEFORE.search(text, max(0, begin - 5), begin)
+        if opened is None:
+            continue
+        start = begin - len(opened[1].lstrip(" "))
+        raw = text[start : match.end()].rstrip(" (/-.")
+        if 7 <= len(raw.translate(_NO_DIGITS)) <= 15:
+            before = text[max(0, start - 40) : start].rpartition("\n")[2]
+            yield raw, start, start + len(raw), _objection(raw, before)
 
 
 def _objection(raw: str, before: str) -> str | None:
-    if _FAX.search(before):
+    words = before.lower().rsplit(None, 3)[-3:]
+    labels = [label for word in words if (label := word.strip(_EDGES))]
+    label = labels[-1] if labels else ""
+    if label in _COUNTING_WORDS and len(labels) > 1:
+        label = labels[-2] if labels[-2] in _PHONE_WORDS | _FAX_WORDS else label
+    if label in _FAX_WORDS:
         return "a fax number"
-    if _LABEL.search(before):
+    if label in _PHONE_WORDS:
         return None
-    if _OTHER.search(before):
+    if label in _OTHER_WORDS or (before.rstrip()[-1:] in _SIGNS):
         return "a number of another kind"
     if _DATE.match(raw):
         return "a date"
     if raw.isdigit() and not raw.startswith("00"):
         return "only digits, and nothing says that it is a phone number"
-    if " " in raw and not any(mark in raw for mark in "+()-/.") and not raw.startswith("0"):
+    if not any(mark in raw for mark in "+()-/.") and not raw.startswith("0"):
         groups = raw.split()
         if len(groups) > 5 or any(len(group) < 2 for group in groups):
             return "a row of numbers"

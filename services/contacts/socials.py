@@ -31,9 +31,9 @@ NETWORKS: tuple[Network, ...] = (
         ("facebook.com", "fb.com", "fb.me"),
         rf"(?:(?:pages|people)/{_ANY}/\d+|pg/{_ANY}|groups/{_ANY}|profile\.php|{_ANY})",
         _words(
-            "sharer sharer.php share share.php plugins dialog login login.php tr l.php events hashtag photo photo.php photos"
-            " watch story.php help privacy policies policy terms ads business legal settings home.php intent video media"
-            " marketplace gaming groups pages people pg permalink.php v2.0 v3.0 2008"
+            "sharer sharer.php share share.php plugins dialog login login.php tr l.php events hashtag photo photo.php"
+            " photos watch story.php help privacy policies policy terms ads business legal settings home.php intent"
+            " video media marketplace gaming groups pages people pg permalink.php v2.0 v3.0 2008"
         ),
     ),
     Network(
@@ -90,7 +90,7 @@ class NoProfileError(ValueError):
 
 def profile(url: str) -> tuple[str, str] | None:
     """(network, profile as stored); None for links elsewhere; raises NoProfileError for what is no profile."""
-    if not _HINT.search(url):
+    if len(url) > 2048 or not _HINT.search(url):
         return None
     network = _BY_SITE.get(site_of(url) or "")
     if network is None:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from services.evidence import Evidence, Found, one_line
-from services.html.page import Page, path_of
+from services.html.page import Page
 from services.html.structured import Structured, structured, worth_keeping
 from services.html.technologies import Technology, technologies
 
@@ -80,7 +80,7 @@ def _language(page: Page) -> Found[str] | None:
 def _canonical(page: Page) -> Found[str] | None:
     for node in islice(page.tree.css('link[rel~="canonical" i][href]'), 3):
         if url := page.resolve(node.attributes.get("href") or ""):
-            return Found(url, Evidence("link", path_of(node)))
+            return Found(url, Evidence("link", page.path(node)))
     return None
 
 
@@ -88,7 +88,7 @@ def _favicon(page: Page) -> Found[str] | None:
     for selector in ('link[rel~="icon" i][href]', 'link[rel~="apple-touch-icon" i][href]'):
         for node in islice(page.tree.css(selector), 5):
             if url := page.resolve(node.attributes.get("href") or ""):
-                return Found(url, Evidence("link", path_of(node)))
+                return Found(url, Evidence("link", page.path(node)))
     return None
 
 
@@ -105,7 +105,7 @@ def _logo(page: Page, data: Structured) -> Found[str] | None:
         parent = node.parent
         around = (parent.attributes.get("class") or "").lower() if parent is not None else ""
         if ("logo" in said or "logo" in around) and (url := page.resolve(attributes.get("src") or "")):
-            return Found(url, Evidence("image", path_of(node)))
+            return Found(url, Evidence("image", page.path(node)))
     if "og:logo" in page.metas:
         content, where = page.metas["og:logo"]
         if url := page.resolve(content):

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from services.evidence import one_line, snippet
+from services.evidence import SNIPPET, one_line, snippet
 from services.websites import site_of
 
 MOST_BYTES = 5_000_000
@@ -21,18 +21,20 @@ MOST_BLOCKS = 15_000
 worst, and browsers stop at a depth of 512."""
 DEEPEST_PATH = 12
 FARTHEST_SIBLING = 1000
+MOST_CONTEXTS = 200
 
 _INLINE = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q s samp small span strike"
     " strong sub sup time tt u var wbr"
 )
-_UNREAD = "script style template noembed noframes textarea select title svg math"
+_UNREAD = "script style template noembed noframes textarea option title"
 # Readers do not see these, so nothing in them is the page's word; decoys inside addresses are made this way.
 HIDDEN = (
     '[hidden]:not([hidden="until-found"]),[style*="display:none" i],[style*="display: none" i],'
     '[style*="visibility:hidden" i],[style*="visibility: hidden" i]'
 )
-_HIDING_RULE = re.compile(r"\.([A-Za-z_][\w-]{0,60})\s*\{[^{}]{0,400}?display\s*:\s*none")
+_HIDING = re.compile(r"display\s?:\s?none")
+_CLASS = re.compile(r"\.([A-Za-z_][\w-]{0,60})\s*$")
 _ODD: dict[int, str | None] = {ord(blank): " " for blank in "\u00a0\u2007\u202f\u2002\u2003\u2009"}
 _ODD |= dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f"))
 _ODD |= {ord("＠"): "@", ord("﹫"): "@", ord("．"): ".", ord("。"): ".", ord("‐"): "-", ord("‑"): "-", ord("–"): "-"}  # noqa: RUF001
@@ -68,26 +70,10 @@ class Text:
     whole: str
     _starts: list[int]
     _nodes: list[LexborNode]
-    _by_parent: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def node_at(self, offset: int) -> LexborNode | None:
         index = bisect_right(self._starts, offset) - 1
         return self._nodes[index].parent if index >= 0 else None
-
-    def where(self, offset: int) -> str:
-        node = self.node_at(offset)
-        return path_of(node) if node is not None else "body"
-
-    def around(self, node: LexborNode) -> str:
-        """The words around an element that holds text itself; empty for one that does not."""
-        if not self._by_parent:
-            for start, held in zip(self._starts, self._nodes, strict=True):
-                if (parent := held.parent) is not None:
-                    self._by_parent.setdefault(parent.mem_id, (start, start + len(held.text_content or "")))
-        place = self._by_parent.get(node.mem_id)
-        if place is None and (child := node.first_child) is not None:
-            place = self._by_parent.get(child.mem_id)
-        return snippet(self.whole, *place) if place else ""
 
 
 @dataclass
@@ -100,6 +86,9 @@ class Page:
     headers: Mapping[str, str] = field(default_factory=dict)
     hidden: list[str] = field(default_factory=list)
     """The text of what readers do not see."""
+    explained: bool = False
+    """Whether to say where each thing stands; that costs more than finding it."""
+    _told: int = 0
 
     @cached_property
     def site(self) -> str | None:
@@ -114,13 +103,38 @@ class Page:
 
     @cached_property
     def text(self) -> Text:
-        return _visible(self.tree.body)
+        return _visible(self.tree.body, every=self.explained)
+
+    def path(self, node: LexborNode | None) -> str:
+        """Where an element is, if that is wanted."""
+        return path_of(node) if self.explained and node is not None else ""
+
+    def path_at(self, offset: int) -> str:
+        """Where a place in the text is, if that is wanted."""
+        return self.path(self.text.node_at(offset)) if self.explained else ""
+
+    def around(self, node: LexborNode) -> str:
+        """The words around an element."""
+        own = one_line(node.text(separator=" ")[:SNIPPET])
+        self._told += 1
+        # an element above may be as large as the page: a page of nothing but links must not be read for each of them
+        if self._told > MOST_CONTEXTS or (above := node.parent) is None:
+            return own
+        words = " ".join(above.text(separator=" ")[:2000].split())
+        at = max(words.find(own), 0)
+        return snippet(words, at, at + len(own))
 
     @cached_property
     def links(self) -> list[tuple[str, LexborNode]]:
         """Every a[href] and area[href], as written, in the order of the page."""
-        nodes = self.tree.css("a[href],area[href]")
-        return [(href, node) for node in nodes if (href := (node.attributes.get("href") or "").strip())]
+        return [(href, node) for node in self.marked if (href := (node.attributes.get("href") or "").strip())]
+
+    @cached_property
+    def marked(self) -> list[LexborNode]:
+        """Links, and elements that address decoders look at: one search for all of them."""
+        return self.tree.css(
+            "a[href],area[href],[data-cfemail],[data-domain],[data-email],[data-mail],span.spamspan,bdo"
+        )
 
     @cached_property
     def language(self) -> str | None:
@@ -151,21 +165,23 @@ class Page:
         return joined if parts.scheme in ("http", "https") and parts.netloc and len(joined) <= 2048 else None
 
 
-def read_page(source: bytes | str, url: str = "", headers: Mapping[str, str] | None = None) -> Page:
+def read_page(
+    source: bytes | str, url: str = "", headers: Mapping[str, str] | None = None, *, explain: bool = False
+) -> Page:
     """Parse a page. Broken markup is read as browsers read it; nothing raises."""
     body = source.encode("utf-8", "replace") if isinstance(source, str) else source
     # NUL would end lexbor's text early in places; a browser shows U+FFFD for it
     body = _shallow(body[:MOST_BYTES].replace(b"\x00", b""))
     tree = LexborHTMLParser(body)
     lowered = {name.lower(): value for name, value in (headers or {}).items()}
-    page = Page(tree, body, url, lowered)
+    page = Page(tree, body, url, lowered, explained=explain)
     page.hidden = _hide(tree)
     return page
 
 
 def _shallow(body: bytes) -> bytes:
     """The page up to where its nesting can only be an attack."""
-    if body.count(b"<") <= 2 * DEEPEST_BLOCK:
+    if not _may_be_deep(body):
         return body
     depth = opened = 0
     for tag in _BLOCK.finditer(body):
@@ -176,6 +192,20 @@ def _shallow(body: bytes) -> bytes:
         if depth > DEEPEST_BLOCK or opened > MOST_BLOCKS:
             return body[: tag.start()]
     return body
+
+
+def _may_be_deep(body: bytes) -> bool:
+    """Counted roughly, 16 KB at a time: ten times faster than looking at each tag."""
+    tags = body.count(b"<")
+    if tags <= DEEPEST_BLOCK or tags - body.count(b"</") > MOST_BLOCKS:
+        return tags > DEEPEST_BLOCK
+    depth = 0
+    for start in range(0, len(body), 16_384):
+        closed = body.count(b"</", start, start + 16_384)
+        depth += body.count(b"<", start, start + 16_384) - 2 * closed
+        if depth > DEEPEST_BLOCK // 2:
+            return True
+    return False
 
 
 def path_of(node: LexborNode, limit: int = DEEPEST_PATH) -> str:
@@ -211,9 +241,9 @@ def _hide(tree: LexborHTMLParser) -> list[str]:
     """Take out what readers do not see, and return its text."""
     selectors = [HIDDEN]
     for style in islice(tree.css("style"), 50):
-        rules = _HIDING_RULE.findall((style.text() or "")[:200_000])
         # a menu closed by a media query is hidden too; only inline elements are taken for decoys
-        selectors += [f"span.{name},b.{name},i.{name},em.{name}" for name in rules[:50]]
+        names = islice(_hiding_classes(style.text() or ""), 50)
+        selectors += [f"span.{name},b.{name},i.{name},em.{name}" for name in names]
     removed: list[str] = []
     body = tree.body
     if body is None:
@@ -223,6 +253,14 @@ def _hide(tree: LexborHTMLParser) -> list[str]:
         removed += [href for link in node.css("a[href]") if (href := link.attributes.get("href") or "")]
         node.decompose()
     return removed
+
+
+def _hiding_classes(style: str) -> Iterator[str]:
+    for rule in _HIDING.finditer(style):
+        brace = style.rfind("{", max(0, rule.start() - 400), rule.start())
+        found = _CLASS.search(style, max(0, brace - 80), brace) if brace > 0 else None
+        if found and "}" not in style[brace : rule.start()]:
+            yield found[1]
 
 
 def _outermost(nodes: Iterable[LexborNode]) -> list[LexborNode]:
@@ -242,40 +280,63 @@ def _outermost(nodes: Iterable[LexborNode]) -> list[LexborNode]:
     return outermost
 
 
-def _visible(body: LexborNode | None) -> Text:
+def _visible(body: LexborNode | None, *, every: bool) -> Text:
+    """Of the elements, all are kept if `every`, else those with an @: theirs are asked for.
+
+    An element that opens is seen on the way; one that closes is not, so the block of a text is looked up where nothing
+    has opened since the last one.
+    """
     parts: list[str] = []
     starts: list[int] = []
     nodes: list[LexborNode] = []
-    length, block, broken = 0, -1, False
-    blocks: dict[int, int] = {}  # inline element -> the block it is in; kept, so that deep nesting stays linear
-    unread: set[int] = set()
+    blocks: dict[int, LexborNode] = {}
+    length, opened, unread = 0, True, False
+    last: LexborNode | None = None
+    block = -1  # of the last text; 0: not looked up
     for node in body.traverse(include_text=True) if body is not None else ():
         kind = node.tag_id
-        if kind == _COMMENT_ID:
-            continue
         if kind != _TEXT_ID:
-            if kind not in _INLINE_IDS:
-                broken = True
-                if kind in _UNREAD_IDS:
-                    unread.add(node.mem_id)
-            elif above := node.parent:
-                blocks[node.mem_id] = blocks.get(above.mem_id, above.mem_id)
+            if kind not in _INLINE_IDS and kind != _COMMENT_ID:
+                opened = True
+                unread = unread or kind in _UNREAD_IDS
             continue
-        above = node.parent
-        if above is None:
-            continue
-        container = blocks.get(above.mem_id, above.mem_id)
-        if container in unread:
-            continue
+        if unread:
+            # of a script without text, what follows is not its text
+            if _block(node, blocks).tag_id in _UNREAD_IDS:
+                continue
+            unread = False
         fragment = node.text_content or ""
         if not fragment.isascii():
             fragment = fragment.translate(_ODD)
-        if broken or container != block:
+        if opened:
             parts.append("\n")
             length += 1
-        block, broken = container, False
+            block, opened = 0, False
+        elif last is not None:
+            before, block = block or _block(last, blocks).mem_id, _block(node, blocks).mem_id
+            if before != block:
+                parts.append("\n")
+                length += 1
+        last = node
         parts.append(fragment)
-        starts.append(length)
-        nodes.append(node)
+        if every or "@" in fragment:
+            starts.append(length)
+            nodes.append(node)
         length += len(fragment)
     return Text("".join(parts), starts, nodes)
+
+
+def _block(node: LexborNode, known: dict[int, LexborNode]) -> LexborNode:
+    """The block an inline element or a text is in; kept, so that deep nesting stays linear."""
+    climbed: list[int] = []
+    above = node.parent or node
+    while above.tag_id in _INLINE_IDS:
+        key = above.mem_id
+        if key in known:
+            above = known[key]
+            break
+        climbed.append(key)
+        above = above.parent or node
+    for key in climbed:
+        known[key] = above
+    return above

@@ -11,7 +11,7 @@ from typing import Any
 from selectolax.lexbor import LexborNode
 
 from services.evidence import Evidence, Refused, one_line
-from services.html.page import Page, path_of
+from services.html.page import Page
 
 MOST_BLOCKS = 100
 MOST_BLOCK_CHARACTERS = 1_000_000
@@ -148,7 +148,7 @@ def _microdata(page: Page, into: list[Node]) -> None:
         value: Any = None
         if "itemscope" in attributes:
             kinds = tuple(kind.rstrip("/").rpartition("/")[2] for kind in (attributes.get("itemtype") or "").split())
-            value = scopes[element.mem_id] = Node(kinds, {}, path_of(element), "microdata", owner)
+            value = scopes[element.mem_id] = Node(kinds, {}, page.path(element), "microdata", owner)
             into.append(value)
         elif names:
             value = _item_value(element, attributes)

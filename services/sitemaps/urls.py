@@ -9,6 +9,7 @@ _LONGEST = 2048
 _TRACKING = re.compile(
     r"utm_[a-z]+|fbclid|gclid|msclkid|mc_[ce]id|_ga|sessionid|phpsessid|jsessionid|sid", re.IGNORECASE
 )
+_TRACKING_MARKS = ("utm_", "clid", "mc_", "_ga", "sid", "session")
 _SAFE = "/%:@!$&'()*+,;=~-._[]"
 _PORTS = {"http": 80, "https": 443}
 
@@ -49,7 +50,8 @@ def of_site(written: str, base: str, site: str) -> str:
 
 
 def _query(query: str) -> str:
-    if not _TRACKING.search(query):
+    lowered = query.lower()
+    if not any(mark in lowered for mark in _TRACKING_MARKS):
         return quote(query, safe=_SAFE + "?")
     try:
         kept = [
