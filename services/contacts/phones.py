@@ -22,8 +22,8 @@ _FAX_WORDS = _words("fax telefax téléfax télécopie f")
 _COUNTING_WORDS = _words("no nr number nummer num")
 _OTHER_WORDS = _words("""
     iban bic swift vat ust ustid ust-id ust-idnr ustidnr steuernummer steuer-nr st-nr tax ein tin hrb hra siret siren
-    rcs registration reg isbn issn ean upc gtin sku order invoice license licence lic abn acn cif nif account konto blz id
-    no nr number zip plz box postfach case serial part model item patent ref version copyright npi dot mc roc cslb""")
+    rcs registration reg isbn issn ean upc gtin sku order invoice license licence lic abn acn cif nif account konto blz
+    id no nr number zip plz box postfach case serial part model item patent ref version copyright npi mc roc cslb""")
 _NO_DIGITS = str.maketrans("", "", " ().-/+")
 _SIGNS = frozenset("#№$€£©")
 _EDGES = " \t.:|()-–#°º,"  # noqa: RUF001
