@@ -8,9 +8,10 @@ from services.html.page import Page
 from services.html.structured import Node
 
 _PARTS = ("streetAddress", "postOfficeBoxNumber", "postalCode", "addressLocality", "addressRegion", "addressCountry")
-_NOISE = re.compile(r"[^\s,]*@[^\s,]*|(?:tel|phone|fax|email|e-mail|call|t|f|e)\s*[.:]\s*", re.IGNORECASE)
+_OTHER = re.compile(
+    r"@|^(?:tel|phone|fax|e-?mail|call|mobile|t|f|e|m)\b\s*[.:]?|^\+?\(?\d[\d ()./-]{7,}\d$", re.IGNORECASE
+)
 _NUMBER = re.compile(r"\d")
-_PHONE = re.compile(r"\+?\(?\d[\d ()./-]{7,}\d")
 
 
 def postal_address(page: Page, nodes: Iterable[Node]) -> Found[dict[str, str]] | None:
@@ -19,7 +20,8 @@ def postal_address(page: Page, nodes: Iterable[Node]) -> Found[dict[str, str]] |
         if (parts := _structured(node)) is not None:
             return Found(parts, Evidence(node.rule, node.where, parts["text"]))
     for element in page.tree.css("address,.adr,.h-adr,.p-adr")[:20]:
-        text = one_line(_PHONE.sub(" ", _NOISE.sub(" ", element.text(separator=" ")[:1000])), 300).strip(" ,|")
+        lines = element.text(separator="\n")[:1000].splitlines()
+        text = one_line(" ".join(line for line in lines if not _OTHER.search(line.strip())), 300).strip(" ,|")
         if 10 <= len(text) <= 250 and _NUMBER.search(text) and len(text.split()) >= 3:
             return Found({"text": text}, Evidence("address element", page.path(element), text))
     return None

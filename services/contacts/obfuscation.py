@@ -18,6 +18,7 @@ from services.html.page import Page
 Candidate = tuple[str, Evidence]
 
 MOST = 500
+MOST_LOOKS = 5_000
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){4,300}")
 _AT_WORDS = ("at", "arroba", "ät", "klammeraffe", "@")
 _DOT_WORDS = ("dot", "punkt", "punto", "point", "ponto")
@@ -110,8 +111,9 @@ def _reversed(page: Page) -> Iterator[Candidate]:
     if b"bidi-override" not in page.source and not any(node.tag == "bdo" for node in page.marked):
         return
     text = page.text.whole
-    at = text.find("@")
-    while at >= 0:
+    at, looked = text.find("@"), 0
+    while at >= 0 and looked < MOST_LOOKS:
+        looked += 1
         left, right = _BACKWARDS_LEFT.search(text[max(0, at - 80) : at]), _BACKWARDS_RIGHT.match(text, at + 1)
         if left and right and not _reads_forwards(f"{left[0]}@{right[0]}", page.site):
             start = at - len(left[0])
@@ -207,14 +209,15 @@ def _spoken(page: Page) -> Iterator[Candidate]:
     """name [at] host [dot] tld. Without brackets only where the dot is spoken too: "us at example.com" is prose."""
     text = page.text.whole
     for bracket in "[({<":
-        at = text.find(bracket)
-        while at >= 0:
+        at, looked = text.find(bracket), 0
+        while at >= 0 and looked < MOST_LOOKS:
+            looked += 1
             if match := _BRACKETED_AT.match(text, at):
                 yield from _around(page, text, match.start(), match.end(), "bracketed")
             at = text.find(bracket, at + 1)
     lowered = text.lower()
     if any(mark in lowered for mark in _DOT_MARKS):
-        for match in _SPOKEN_AT.finditer(text):
+        for match in islice(_SPOKEN_AT.finditer(text), MOST_LOOKS):
             yield from _around(page, text, match.start(), match.end(), "spoken")
 
 

@@ -22,6 +22,7 @@ worst, and browsers stop at a depth of 512."""
 DEEPEST_PATH = 12
 FARTHEST_SIBLING = 1000
 MOST_CONTEXTS = 200
+MOST_PATHS = 1_000
 
 _INLINE = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q s samp small span strike"
@@ -89,6 +90,7 @@ class Page:
     explained: bool = False
     """Whether to say where each thing stands; that costs more than finding it."""
     _told: int = 0
+    _paths: int = 0
 
     @cached_property
     def site(self) -> str | None:
@@ -107,7 +109,10 @@ class Page:
 
     def path(self, node: LexborNode | None) -> str:
         """Where an element is, if that is wanted."""
-        return path_of(node) if self.explained and node is not None else ""
+        if not self.explained or node is None or self._paths >= MOST_PATHS:
+            return ""
+        self._paths += 1
+        return path_of(node)
 
     def path_at(self, offset: int) -> str:
         """Where a place in the text is, if that is wanted."""

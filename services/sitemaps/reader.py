@@ -14,7 +14,7 @@ from services.models.words import SitemapType
 MOST_URLS = 50_000
 MOST_BYTES = 50 * 1024 * 1024
 """Both as the sitemaps protocol has them, counted after decompression."""
-MOST_ELEMENTS = 2_000_000
+MOST_ELEMENTS = 1_500_000
 LONGEST_URL = 2048
 _LONGEST_TEXT = 4096
 _HEAD = 4096
