@@ -1,0 +1,165 @@
+"""Phone numbers: cheap to look for, and kept only if they are valid numbers of the country they are read for."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import phonenumbers
+
+# It begins with a digit, because the search for one is fast; what may stand before it is looked at afterwards.
+_CANDIDATE = re.compile(r"[0-9][0-9 ().\-/]{5,22}[0-9](?![\w@%]|[.,-][0-9])")
+_BEFORE = re.compile(r"(?:^|[^\w.,/#=@:+(-])(\(?\+? ?\(?)$")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_PHONE_WORDS = _words("""
+    tel phone telephone telefon fon ph call mobile mobil handy cell téléphone tél telefono teléfono whatsapp hotline
+    text office direct free zentrale durchwahl appelez ring dial contact us at m t p""")
+_FAX_WORDS = _words("fax telefax téléfax télécopie f")
+_COUNTING_WORDS = _words("no nr number nummer num")
+_OTHER_WORDS = _words("""
+    iban bic swift vat ust ustid ust-id ust-idnr ustidnr steuernummer steuer-nr st-nr tax ein tin hrb hra siret siren
+    rcs registration reg isbn issn ean upc gtin sku order invoice license licence lic abn acn cif nif account konto blz
+    id no nr number zip plz box postfach case serial part model item patent ref version copyright npi mc roc cslb""")
+_NO_DIGITS = str.maketrans("", "", " ().-/+")
+_SIGNS = frozenset("#№$€£©")
+_EDGES = " \t.:|()-–#°º,"  # noqa: RUF001
+_DATE = re.compile(
+    r"(?:19|20)\d\d[./ -]\d\d?[./ -]\d\d?(?!\d)|\d\d?[./-]\d\d?[./-](?:19|20)\d\d(?!\d)"
+    r"|(?:19|20)\d\d ?- ?(?:19|20)\d\d(?!\d)"
+)
+_PLACEHOLDER = re.compile(r"1234567|7654321|(\d)\1{6}")
+
+# ccTLDs that are sold to everybody say nothing about a country.
+_GENERIC = frozenset(
+    [
+        "co",
+        "io",
+        "ai",
+        "me",
+        "tv",
+        "cc",
+        "ws",
+        "fm",
+        "to",
+        "ly",
+        "gg",
+        "sh",
+        "eu",
+        "su",
+        "ac",
+        "la",
+        "am",
+        "ag",
+        "bz",
+        "vc",
+        "sc",
+        "so",
+        "app",
+        "dev",
+        "im",
+        "is",
+        "gl",
+        "pw",
+        "nu",
+        "st",
+    ]
+)
+_BY_LANGUAGE: Mapping[str, str] = {
+    "de": "DE", "fr": "FR", "it": "IT", "nl": "NL", "pl": "PL", "cs": "CZ", "sk": "SK", "da": "DK", "sv": "SE",
+    "nb": "NO", "no": "NO", "fi": "FI", "hu": "HU", "el": "GR", "tr": "TR", "ro": "RO", "bg": "BG", "hr": "HR",
+    "sl": "SI", "uk": "UA", "he": "IL", "th": "TH", "vi": "VN", "ja": "JP", "ko": "KR",
+}  # fmt: skip
+
+
+class NoPhoneError(ValueError):
+    """Not a number to keep; the text says why."""
+
+
+def region_of(country: str | None, host: str | None, language: str | None) -> tuple[str | None, str]:
+    """(ISO country, what says so): the place's own country, then the domain's, then the page's language."""
+    supported = phonenumbers.SUPPORTED_REGIONS
+    if country:
+        code = "GB" if country.upper() == "UK" else country.strip().upper()
+        if code in supported:
+            return code, "country of the place"
+    top = (host or "").rpartition(".")[2].upper()
+    top = "GB" if top == "UK" else top
+    if len(top) == 2 and top in supported and top.lower() not in _GENERIC:
+        return top, "country of the domain"
+    name, _, region = (language or "").replace("_", "-").partition("-")
+    if (code := region.rpartition("-")[2].upper()) in supported:
+        return code, "language of the page"
+    if (known := _BY_LANGUAGE.get(name.lower())) is not None:
+        return known, "language of the page"
+    return None, "nothing names a country"
+
+
+def numbers_in(text: str) -> Iterator[tuple[str, int, int, str | None]]:
+    """(text, start, end, why it is something else) of everything that could be a phone number."""
+    for match in _CANDIDATE.finditer(text):
+        begin = match.start()
+        opened = _BEFORE.search(text, max(0, begin - 5), begin)
+        if opened is None:
+            continue
+        start = begin - len(opened[1].lstrip(" "))
+        raw = text[start : match.end()].rstrip(" (/-.")
+        if 7 <= len(raw.translate(_NO_DIGITS)) <= 15:
+            before = text[max(0, start - 40) : start].rpartition("\n")[2]
+            yield raw, start, start + len(raw), _objection(raw, before)
+
+
+def _objection(raw: str, before: str) -> str | None:
+    words = before.lower().rsplit(None, 3)[-3:]
+    labels = [label for word in words if (label := word.strip(_EDGES))]
+    label = labels[-1] if labels else ""
+    if label in _COUNTING_WORDS and len(labels) > 1:
+        label = labels[-2] if labels[-2] in _PHONE_WORDS | _FAX_WORDS else label
+    if label in _FAX_WORDS:
+        return "a fax number"
+    if label in _PHONE_WORDS:
+        return None
+    if label in _OTHER_WORDS or (before.rstrip()[-1:] in _SIGNS):
+        return "a number of another kind"
+    if _DATE.match(raw):
+        return "a date"
+    if raw.isdigit() and not raw.startswith("00"):
+        return "only digits, and nothing says that it is a phone number"
+    if not any(mark in raw for mark in "+()-/.") and not raw.startswith("0"):
+        groups = raw.split()
+        if len(groups) > 5 or any(len(group) < 2 for group in groups):
+            return "a row of numbers"
+    return None
+
+
+@lru_cache(8192)
+def judge(raw: str, region: str | None) -> str:
+    """The number in E.164; raises NoPhoneError for what is none."""
+    text = raw.strip()
+    if text.startswith("00") and not text.startswith("000"):
+        text = "+" + text[2:]
+    elif text.startswith(("(+", "( +")):
+        text = text.lstrip("( ").replace(")", "", 1)
+    # +49 (0)30 ...: the trunk prefix is not dialled from abroad
+    text = re.sub(r"^(\+\d{1,3}[\s./-]*)\(0\)", r"\1", text)
+    if region is None and not text.startswith("+"):
+        raise NoPhoneError("nothing says which country to read it for")
+    try:
+        number = phonenumbers.parse(text, region)
+    except phonenumbers.NumberParseException as error:
+        raise NoPhoneError(f"not a phone number: {error}") from None
+    if not phonenumbers.is_valid_number(number):
+        country = phonenumbers.region_code_for_country_code(number.country_code or 0)
+        raise NoPhoneError(f"not a valid number of {country}")
+    if _PLACEHOLDER.search(str(number.national_number)):
+        raise NoPhoneError("a placeholder")
+    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+
+
+def dialled(href: str) -> str:
+    """The number in a tel: link."""
+    number = re.split(r"[;,?]", href.partition(":")[2], maxsplit=1)[0].lstrip("/")
+    return number.strip()[:40]
