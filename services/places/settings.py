@@ -4,15 +4,15 @@ import re
 from typing import Literal
 
 from pydantic import SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
-from listener.settings import ENV_FILE
+from services.settings import PipelineSettings
 
 
-class PlacesSettings(BaseSettings):
-    model_config = SettingsConfigDict(
-        env_prefix="GOOGLE_PLACES_", env_file=ENV_FILE, extra="ignore", env_ignore_empty=True, frozen=True
-    )
+class PlacesSettings(PipelineSettings):
+    """Give it as `Workflow(settings=PlacesSettings)`, so that it is checked when the listener starts."""
+
+    model_config = SettingsConfigDict(env_prefix="GOOGLE_PLACES_")
 
     api_key: SecretStr | None = None
     """Without one the two workflows wait; the others run."""
