@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, literal_column, tuple_, update
+from sqlalchemy import Boolean, func, literal_column, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -100,7 +100,7 @@ async def _upsert(session: AsyncSession, rows: list[dict[str, Any]]) -> list[UUI
         where=tuple_(*before).is_distinct_from(tuple_(*after)),
     )
     # a row that was there before carries the lock of this very update
-    answer = await session.execute(upsert.returning(Place.place_search_id, literal_column("place.xmax = 0")))
+    answer = await session.execute(upsert.returning(Place.place_search_id, literal_column("place.xmax = 0", Boolean)))
     return [search_id for search_id, is_new in answer.tuples() if is_new and search_id is not None]
 
 
