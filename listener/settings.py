@@ -3,7 +3,7 @@
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -128,15 +128,18 @@ def _build(kind: type[BaseSettings], complaints: list[str], env_file: str | None
         return kind(_env_file=env_file, **given)
     except ValidationError as error:
         prefix = str(kind.model_config.get("env_prefix") or "")
-        complaints += [line for line in _lines(error, prefix=prefix) if line not in complaints]
+        aliases = {str(field.validation_alias) for field in kind.model_fields.values() if field.validation_alias}
+        complaints += [line for line in _lines(error, prefix, aliases) if line not in complaints]
         return None
 
 
-def _lines(error: ValidationError, prefix: str) -> list[str]:
+def _lines(error: ValidationError, prefix: str, aliases: Collection[str] = ()) -> list[str]:
     """One line a bad value. Never the value of a URL: it may hold a password."""
     lines = []
     for problem in error.errors(include_url=False):
-        name = (prefix + "_".join(str(part) for part in problem["loc"])).upper() if problem["loc"] else ""
+        place = "_".join(str(part) for part in problem["loc"])
+        # an alias is the whole name of a variable
+        name = (place if place in aliases else prefix + place).upper() if place else ""
         message = problem["msg"].removeprefix("Value error, ")
         given = problem.get("input")
         secret = re.search(r"url|key|token|secret|password", name, re.IGNORECASE)

@@ -1,9 +1,12 @@
-"""Settings that all workflows of the pipeline share. A workflow with more of its own inherits from this."""
+"""Settings that all workflows of the pipeline share. FetchSettings and PlacesSettings have more, each with a prefix."""
 
 from typing import Final
 from uuid import UUID
 
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from listener.settings import ENV_FILE
 
 DEFAULT_SYSTEM_USER: Final = UUID("00000000-0000-0000-0000-000000000002")
 
@@ -11,7 +14,10 @@ DEFAULT_SYSTEM_USER: Final = UUID("00000000-0000-0000-0000-000000000002")
 class PipelineSettings(BaseSettings):
     """Read from the environment and `.env`, checked when the listener starts: `Workflow(..., settings=...)`."""
 
-    model_config = SettingsConfigDict(env_file=".env", extra="ignore", env_ignore_empty=True, frozen=True)
+    model_config = SettingsConfigDict(
+        env_file=ENV_FILE, extra="ignore", env_ignore_empty=True, frozen=True, populate_by_name=True
+    )
 
-    scheduler_system_user_id: UUID = DEFAULT_SYSTEM_USER
+    # an alias, so that it is the same variable for a class with a prefix
+    scheduler_system_user_id: UUID = Field(default=DEFAULT_SYSTEM_USER, validation_alias="SCHEDULER_SYSTEM_USER_ID")
     """Who made the rows a workflow makes: their `created_by`."""

@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import httpx
 
@@ -51,12 +52,9 @@ class Dialer:
         context = httpx.create_ssl_context(trust_env=False)
         if settings.ca_file is not None:
             context.load_verify_locations(settings.ca_file)
-        self._direct = httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=_LIMITS)
-        self._proxied = (
-            httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=_LIMITS, proxy=httpx.Proxy(settings.proxy))
-            if settings.proxy
-            else None
-        )
+        transport = partial(httpx.AsyncHTTPTransport, verify=context, trust_env=False, limits=_LIMITS)
+        self._direct = transport()
+        self._proxied = transport(proxy=httpx.Proxy(settings.proxy_url)) if settings.proxy_url else None
 
     async def send(self, target: Target, headers: Mapping[str, str]) -> httpx.Response:
         """The answer's head; its body is read with `body` and must be closed. Raises a FetchError."""

@@ -57,7 +57,7 @@ class Fetcher:
     def __init__(
         self, settings: FetchSettings, *, clock: Clock | None = None, resolver: Resolver | None = None
     ) -> None:
-        know_url(settings.proxy)
+        know_url(settings.proxy_url)
         self.settings = settings
         self._clock = clock or Clock()
         self._resolver = resolver or SystemResolver()

@@ -5,21 +5,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from listener import __version__
-from listener.settings import ENV_FILE
 from services.fetch.replay import Replay, parse
+from services.settings import PipelineSettings
 
 MEBIBYTE = 1024 * 1024
 
 
-class FetchSettings(BaseSettings):
+class FetchSettings(PipelineSettings):
     """Give it as `Workflow(settings=FetchSettings)`, or a subclass, so that it is checked when the listener starts."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="FETCH_", env_file=ENV_FILE, extra="ignore", env_ignore_empty=True, frozen=True
-    )
+    model_config = SettingsConfigDict(env_prefix="FETCH_")
 
     user_agent: str = f"ScraperSky/{__version__}"
     """Sent with every request; robots.txt is asked for the part before the slash. Add how to reach you."""
@@ -30,7 +28,7 @@ class FetchSettings(BaseSettings):
     ports: Annotated[tuple[int, ...], NoDecode] = (80, 443)
     replay: Annotated[tuple[Replay, ...], NoDecode] = ()
     """Hosts served from elsewhere: `*.example.test:443=127.0.0.1:8123, …`. See services.fetch.replay."""
-    proxy: str | None = None
+    proxy_url: str | None = None
     """An HTTP proxy for all fetches. Names are checked here as always, but the proxy looks them up once more: it must
     keep inside addresses out itself. HTTP_PROXY and its kin are ignored."""
     ca_file: Path | None = None
@@ -81,7 +79,7 @@ class FetchSettings(BaseSettings):
             raise ValueError("begin with a name of letters, - and _, such as ScraperSky/1.0 (+https://example.org/bot)")
         return value
 
-    @field_validator("proxy")
+    @field_validator("proxy_url")
     @classmethod
     def _is_proxy(cls, value: str | None) -> str | None:
         if value is not None and not re.match(r"https?://[^/\s]+/?$", value):

@@ -1,0 +1,1 @@
+"""An internet on loopback, for tests and the demo."""
