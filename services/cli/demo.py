@@ -30,9 +30,10 @@ STALLED_SECONDS = 120
 OLD_RATE = 30
 """Items a minute that the in-process timers of the old system managed, all workflows together."""
 
+PLACES: LiteralString = "SELECT count(*) FROM place"
 PIPELINE: tuple[tuple[str, LiteralString], ...] = (
     ("place_search", "SELECT count(*) FROM place_search WHERE status = 'complete'"),
-    ("place", "SELECT count(*) FROM place"),
+    ("place", PLACES),
     ("local_business", "SELECT count(*) FROM local_business"),
     ("domain", "SELECT count(*) FROM domain"),
     ("sitemap_file", "SELECT count(*) FROM sitemap_file"),
@@ -42,11 +43,20 @@ PIPELINE: tuple[tuple[str, LiteralString], ...] = (
 GATES: tuple[tuple[str, LiteralString], ...] = (
     ("deep_scan", "UPDATE place SET status = 'Selected' WHERE status = 'New'"),
     ("domain_extraction", "UPDATE local_business SET status = 'Selected' WHERE status = 'New'"),
-    ("sitemap_import", "UPDATE sitemap_file SET deep_scrape_curation_status = 'Selected'"
-     " WHERE deep_scrape_curation_status = 'New'"),
-)  # fmt: skip
+    (
+        "sitemap_import",
+        """UPDATE sitemap_file SET deep_scrape_curation_status = 'Selected'
+           WHERE deep_scrape_curation_status = 'New'""",
+    ),
+)
 """The hand-overs that wait for a person, and what that person does."""
 BUSY: LiteralString = "SELECT sum(queued + processing + waiting)::integer FROM scheduler.queue_depth"
+FIRED: LiteralString = (
+    "SELECT count(*) FROM scheduler.state WHERE workflow = %s AND last_clock = 'pg_cron' AND last_dispatch_at > %s"
+)
+FOUND: LiteralString = (
+    "SELECT d.domain, c.email, c.phone FROM contact AS c JOIN domain AS d ON d.id = c.domain_id ORDER BY 1, 2, 3"
+)
 DONE: LiteralString = "SELECT coalesce(sum(succeeded + failed + rejected), 0)::integer FROM scheduler.run"
 
 
@@ -167,7 +177,7 @@ def _search(db: psycopg.Connection, listener: "subprocess.Popen[bytes]") -> None
         "INSERT INTO place_search (business_type, location) VALUES (%s, %s) RETURNING id", [TRADE, TOWN]
     ).fetchone()
     _until(db, listener, lambda: _is_done(db, row))
-    say(f"{_one(db, 'SELECT count(*) FROM place')} places found")
+    say(f"{_one(db, PLACES)} places found")
 
 
 def _is_done(db: psycopg.Connection, search: Any) -> bool:
@@ -187,7 +197,7 @@ def _pass_gates(db: psycopg.Connection, listener: "subprocess.Popen[bytes]", *, 
         elif number == 0 and not quick and _one(db, "SELECT scheduler.cron_home()") == "here":
             _await_firing(db, workflow)
         else:
-            _show(db, f"SELECT * FROM scheduler.dispatch('{workflow}')")
+            _show(db, "SELECT * FROM scheduler.dispatch(%s)", workflow)
         _until(db, listener, lambda: not _one(db, BUSY))
         say(", ".join(f"{name} {_one(db, query)}" for name, query in PIPELINE))
 
@@ -201,7 +211,7 @@ def _await_firing(db: psycopg.Connection, workflow: str) -> None:
     deadline = time.monotonic() + FIRING_SECONDS
     with psycopg.connect(db.info.dsn, password=db.info.password, autocommit=True) as bell:
         bell.execute("LISTEN scrapersky")
-        while not _one(db, fired, workflow, begun):
+        while not _one(db, FIRED, workflow, begun):
             if time.monotonic() > deadline:
                 raise UserError(
                     "pg_cron did not fire within its minute.", "See: scrapersky doctor; or run the demo with --quick."
@@ -246,11 +256,12 @@ def _report(db: psycopg.Connection, items: int, seconds: float) -> None:
 
 def _compare(db: psycopg.Connection, world: "World") -> None:
     """Exactly the town's contacts: none missing, none invented, none twice."""
-    emails = _pairs(db, "email")
-    phones = _pairs(db, "phone")
+    rows = db.execute(FOUND).fetchall()
+    emails = [(domain, email) for domain, email, _ in rows if email]
+    phones = {(domain, phone) for domain, _, phone in rows if phone}
     wrong = [
-        *(f"missing: {pair}" for pair in sorted((world.emails - set(emails)) | (world.phones - set(phones)))),
-        *(f"invented: {pair}" for pair in sorted((set(emails) - world.emails) | (set(phones) - world.phones))),
+        *(f"missing: {pair}" for pair in sorted((world.emails - set(emails)) | (world.phones - phones))),
+        *(f"invented: {pair}" for pair in sorted((set(emails) - world.emails) | (phones - world.phones))),
         *(f"twice: {pair}" for pair in sorted({pair for pair in emails if emails.count(pair) > 1})),
     ]
     if wrong:
@@ -260,14 +271,6 @@ def _compare(db: psycopg.Connection, world: "World") -> None:
         " invented, none twice.",
         fg=typer.colors.GREEN,
     )
-
-
-def _pairs(db: psycopg.Connection, column: LiteralString) -> list[tuple[str, str]]:
-    query: LiteralString = (
-        f"SELECT d.domain, c.{column} FROM contact AS c JOIN domain AS d ON d.id = c.domain_id"
-        f" WHERE c.{column} IS NOT NULL"
-    )
-    return [(row[0], row[1]) for row in db.execute(query).fetchall()]
 
 
 def _say_goodbye(directory: Path | None, *, private: bool) -> None:
@@ -291,6 +294,6 @@ def _one(db: psycopg.Connection, query: LiteralString, *values: object) -> Any:
     return row[0] if row else None
 
 
-def _show(db: psycopg.Connection, query: LiteralString) -> None:
-    cursor = db.execute(query)
+def _show(db: psycopg.Connection, query: LiteralString, *values: object) -> None:
+    cursor = db.execute(query, values)
     typer.echo(table([column.name for column in cursor.description or ()], cursor.fetchall()))
