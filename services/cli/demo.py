@@ -205,9 +205,6 @@ def _pass_gates(db: psycopg.Connection, listener: "subprocess.Popen[bytes]", *, 
 def _await_firing(db: psycopg.Connection, workflow: str) -> None:
     begun = _one(db, "SELECT now()")
     say("pg_cron marks them Queued at the start of the next minute (up to 60 s) ...")
-    fired = (
-        "SELECT count(*) FROM scheduler.state WHERE workflow = %s AND last_clock = 'pg_cron' AND last_dispatch_at > %s"
-    )
     deadline = time.monotonic() + FIRING_SECONDS
     with psycopg.connect(db.info.dsn, password=db.info.password, autocommit=True) as bell:
         bell.execute("LISTEN scrapersky")
