@@ -1,0 +1,236 @@
+"""Addresses that pages hide from harvesters and show to people: each way of hiding has its own decoder."""
+
+import base64
+import binascii
+import codecs
+import html
+import re
+from collections.abc import Iterator
+from itertools import islice
+from urllib.parse import unquote
+
+from services.contacts.emails import NoEmailError, addresses_in, judge
+from services.evidence import Evidence, one_line, snippet
+from services.html.page import Page, path_of
+
+Candidate = tuple[str, Evidence]
+
+MOST = 500
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}){4,300}")
+_AT = r"(?:at|arroba|ät|klammeraffe|@)"
+_DOT = r"(?:dot|punkt|punto|point|ponto|\.)"
+_BRACKETED_AT = re.compile(
+    rf"[ ]?(?:\[\s?{_AT}\s?\]|\(\s?{_AT}\s?\)|\{{\s?{_AT}\s?\}}|<\s?{_AT}\s?>)[ ]?", re.IGNORECASE
+)
+_SPOKEN_AT = re.compile(r" (?:at|arroba) ", re.IGNORECASE)
+_SPOKEN_DOT = re.compile(r"\s(?:dot|punkt|punto|point|ponto)\s", re.IGNORECASE)
+_ANY_DOT = rf"(?:\s?[\[({{<]\s?{_DOT}\s?[\])}}>]\s?|\s(?:dot|punkt|punto|point|ponto)\s|\.)"
+_BRACKETED_DOT = re.compile(_ANY_DOT, re.IGNORECASE)
+_NAME_BEFORE = re.compile(
+    rf"[A-Za-z0-9][A-Za-z0-9_+-]{{0,63}}(?:{_ANY_DOT}[A-Za-z0-9_+-]{{1,63}}){{0,4}}$", re.IGNORECASE
+)
+_HOST_AFTER = re.compile(
+    rf"[^\W_](?:[\w-]{{0,61}}[^\W_])?(?:{_ANY_DOT}[^\W_](?:[\w-]{{0,61}}[^\W_])?){{1,5}}", re.IGNORECASE
+)
+_ROT13 = re.compile(r"znvygb:([a-z0-9._%+@-]{5,254})", re.IGNORECASE)
+_TYPO3 = re.compile(
+    r"linkTo_UnCryptMailto\((?:'|\"|%27|%22|&#39;|&quot;)([^'\"&)]{8,300}?)(?:'|\"|%27|%22|&#39;|&quot;)"
+)
+_ATOB = re.compile(r"atob\(\s*[\"']([A-Za-z0-9+/_-]{8,400}={0,2})[\"']\s*\)")
+_WRITE = re.compile(r"document\.write(?:ln)?\(|innerHTML\s*=|\.href\s*=")
+_ASSIGN = re.compile(
+    r"(?:var|let|const|[;,{\s])\s*([A-Za-z_$][\w$]{0,40})\s*=\s*(?:\"([^\"\\\n]{0,200})\"|'([^'\\\n]{0,200})')"
+)
+_TOKEN = re.compile(
+    r"\"((?:[^\"\\\n]|\\.){0,500})\"|'((?:[^'\\\n]|\\.){0,500})'|([A-Za-z_$][\w$]{0,40})|([+\s]+)|(.)", re.DOTALL
+)
+_LONGEST_EXPRESSION = 2000
+_BACKWARDS_LEFT = re.compile(r"[A-Za-z0-9._+-]{4,80}$")
+_BACKWARDS_RIGHT = re.compile(r"[A-Za-z0-9._+-]{1,64}")
+
+
+def hidden_addresses(page: Page) -> Iterator[Candidate]:
+    """Everything the decoders find, still to be judged."""
+    for decode in (_cloudflare, _spamspan, _attribute_pairs, _reversed, _rot13, _typo3, _base64, _written, _spoken):
+        yield from islice(decode(page), MOST)
+
+
+def cloudflare(text: str) -> str | None:
+    """The first byte is the key with which the others were XORed."""
+    if not _HEX.fullmatch(text):
+        return None
+    key, *rest = bytes.fromhex(text)
+    return bytes(byte ^ key for byte in rest).decode("utf-8", "replace")
+
+
+def _cloudflare(page: Page) -> Iterator[Candidate]:
+    if b"cfemail" not in page.source and b"email-protection#" not in page.source:
+        return
+    for node in page.tree.css("[data-cfemail]"):
+        if address := cloudflare(node.attributes.get("data-cfemail") or ""):
+            yield address, Evidence("cloudflare", path_of(node), page.text.around(node))
+    for href, node in page.links:
+        _, mark, code = href.partition("/cdn-cgi/l/email-protection#")
+        if mark and (address := cloudflare(code)):
+            yield address.partition("?")[0], Evidence("cloudflare", path_of(node), page.text.around(node))
+
+
+def _spamspan(page: Page) -> Iterator[Candidate]:
+    if b"spamspan" not in page.source:
+        return
+    for node in page.tree.css("span.spamspan"):
+        user, domain = node.css_first("span.u"), node.css_first("span.d")
+        if user is not None and domain is not None:
+            address = f"{_undotted(user.text())}@{_undotted(domain.text())}"
+            yield address, Evidence("spamspan", path_of(node), one_line(node.text()))
+
+
+def _attribute_pairs(page: Page) -> Iterator[Candidate]:
+    if b"data-domain" not in page.source and b"data-email" not in page.source and b"data-mail" not in page.source:
+        return
+    for node in page.tree.css("[data-domain],[data-email],[data-mail]"):
+        given = node.attributes
+        domain = given.get("data-domain") or ""
+        user = next((value for name in _USERS if (value := given.get(name))), "")
+        if user and domain:
+            top = given.get("data-tld") or ""
+            address = f"{user}@{domain}.{top}" if top else f"{user}@{domain}"
+            yield address, Evidence("data attributes", path_of(node), page.text.around(node))
+        whole = given.get("data-email") or given.get("data-mail") or ""
+        if "@" in whole:
+            yield whole, Evidence("data attributes", path_of(node), page.text.around(node))
+
+
+_USERS = ("data-user", "data-name", "data-local", "data-mailbox", "data-u")
+
+
+def _reversed(page: Page) -> Iterator[Candidate]:
+    """Written backwards, and turned round again by a style."""
+    if b"rtl" not in page.source:
+        return
+    text = page.text.whole
+    at = text.find("@")
+    while at >= 0:
+        left, right = _BACKWARDS_LEFT.search(text[max(0, at - 80) : at]), _BACKWARDS_RIGHT.match(text, at + 1)
+        if left and right and not _reads_forwards(f"{left[0]}@{right[0]}", page.site):
+            start = at - len(left[0])
+            for address, _, _ in addresses_in(text[start : right.end()][::-1]):
+                yield address, Evidence("reversed", page.text.where(at), snippet(text, start, right.end()))
+        at = text.find("@", at + 1)
+
+
+def _reads_forwards(address: str, site: str | None) -> bool:
+    try:
+        judge(address, site)
+    except NoEmailError:
+        return False
+    return True
+
+
+def _rot13(page: Page) -> Iterator[Candidate]:
+    if b"znvygb" not in page.source.lower():
+        return
+    for match in _ROT13.finditer(page.source.decode("utf-8", "replace")):
+        address = codecs.decode(match[1], "rot13")
+        yield unquote(address), Evidence("rot13", f"source character {match.start()}", match[0][:80])
+
+
+def _typo3(page: Page) -> Iterator[Candidate]:
+    if b"UnCryptMailto" not in page.source:
+        return
+    for match in _TYPO3.finditer(page.source.decode("utf-8", "replace")):
+        if address := _shifted(unquote(match[1])):
+            yield address, Evidence("shifted letters", f"source character {match.start()}", match[0][:80])
+
+
+_RINGS = ((0x2B, 0x3A), (0x40, 0x5A), (0x61, 0x7A))
+
+
+def _shifted(text: str) -> str | None:
+    for offset in range(-25, 26):
+        for turn in (_ring, _plain):
+            scheme, colon, address = "".join(turn(ord(c), offset) for c in text).partition(":")
+            if colon and scheme == "mailto" and "@" in address:
+                return address.partition("?")[0]
+    return None
+
+
+def _ring(code: int, offset: int) -> str:
+    for low, high in _RINGS:
+        if low <= code <= high:
+            return chr(low + (code - low + offset) % (high - low + 1))
+    return chr(code)
+
+
+def _plain(code: int, offset: int) -> str:
+    return chr(max(0, code + offset))
+
+
+def _base64(page: Page) -> Iterator[Candidate]:
+    if b"atob(" not in page.source:
+        return
+    for match in _ATOB.finditer(page.source.decode("utf-8", "replace")):
+        try:
+            decoded = base64.b64decode(match[1] + "=" * (-len(match[1]) % 4), altchars=None).decode("utf-8")
+        except (binascii.Error, UnicodeDecodeError):
+            continue
+        for address, _, _ in addresses_in(html.unescape(decoded)):
+            yield address, Evidence("base64", f"source character {match.start()}", match[0][:80])
+
+
+def _written(page: Page) -> Iterator[Candidate]:
+    """document.write('a' + '@' + host), with the page's own plain variables put in."""
+    if b"document.write" not in page.source and b"mailto" not in page.source:
+        return
+    for number, script in enumerate(page.tree.css("script:not([src])"), 1):
+        code = script.text()
+        if ("@" not in code and "64" not in code) or ("+" not in code and "write" not in code):
+            continue
+        variables = {m[1]: m[2] if m[2] is not None else m[3] for m in islice(_ASSIGN.finditer(code), 200)}
+        for match in islice(_WRITE.finditer(code), 50):
+            written = html.unescape(_evaluate(code, match.end(), variables))
+            for address, _, _ in addresses_in(unquote(written)):
+                where = f"script:nth-of-type({number}) character {match.start()}"
+                yield address, Evidence("script", where, one_line(code[match.start() : match.start() + 120]))
+
+
+def _evaluate(code: str, start: int, variables: dict[str, str | None]) -> str:
+    """The text of a sum of strings and known names; stops at what is neither."""
+    parts: list[str] = []
+    for token in _TOKEN.finditer(code, start, start + _LONGEST_EXPRESSION):
+        double, single, name, blank, other = token.groups()
+        if name is not None:
+            if (value := variables.get(name)) is None:
+                break
+            parts.append(value)
+        elif other is not None:
+            break
+        elif blank is None:
+            parts.append((double if double is not None else single or "").replace('\\"', '"').replace("\\'", "'"))
+    return "".join(parts)
+
+
+def _spoken(page: Page) -> Iterator[Candidate]:
+    """name [at] host [dot] tld. Without brackets only where the dot is spoken too: "us at example.com" is prose."""
+    text = page.text.whole
+    for match in _BRACKETED_AT.finditer(text):
+        yield from _around(page, text, match.start(), match.end(), "bracketed")
+    if _SPOKEN_DOT.search(text):
+        for match in _SPOKEN_AT.finditer(text):
+            yield from _around(page, text, match.start(), match.end(), "spoken")
+
+
+def _around(page: Page, text: str, start: int, end: int, rule: str) -> Iterator[Candidate]:
+    name = _NAME_BEFORE.search(text[max(0, start - 100) : start])
+    host = _HOST_AFTER.match(text, end, end + 200)
+    if not name or not host:
+        return
+    if rule == "spoken" and not _SPOKEN_DOT.search(host[0]):
+        return
+    address = f"{_undotted(name[0])}@{_undotted(host[0])}"
+    first, last = start - len(name[0]), host.end()
+    yield address, Evidence(rule, page.text.where(start), snippet(text, first, last))
+
+
+def _undotted(text: str) -> str:
+    return _BRACKETED_DOT.sub(".", text.strip())

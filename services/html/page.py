@@ -1,0 +1,281 @@
+"""A parsed page. Everything that looks at a page shares one parse and one walk over its text."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from urllib.parse import urljoin, urlsplit
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from services.evidence import one_line, snippet
+from services.websites import site_of
+
+MOST_BYTES = 5_000_000
+"""What is looked at of a page; the rest of a larger one is left alone."""
+DEEPEST_BLOCK = 2_000
+MOST_BLOCKS = 15_000
+"""HTML's own algorithm looks through all open blocks for each new one: 100,000 nested <div> take 20 s, these 0.7 s at
+worst, and browsers stop at a depth of 512."""
+DEEPEST_PATH = 12
+FARTHEST_SIBLING = 1000
+
+_INLINE = (
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q s samp small span strike"
+    " strong sub sup time tt u var wbr"
+)
+_UNREAD = "script style template noembed noframes textarea select title svg math"
+# Readers do not see these, so nothing in them is the page's word; decoys inside addresses are made this way.
+HIDDEN = (
+    '[hidden]:not([hidden="until-found"]),[style*="display:none" i],[style*="display: none" i],'
+    '[style*="visibility:hidden" i],[style*="visibility: hidden" i]'
+)
+_HIDING_RULE = re.compile(r"\.([A-Za-z_][\w-]{0,60})\s*\{[^{}]{0,400}?display\s*:\s*none")
+_ODD: dict[int, str | None] = {ord(blank): " " for blank in "\u00a0\u2007\u202f\u2002\u2003\u2009"}
+_ODD |= dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f"))
+_ODD |= {ord("＠"): "@", ord("﹫"): "@", ord("．"): ".", ord("。"): ".", ord("‐"): "-", ord("‑"): "-", ord("–"): "-"}  # noqa: RUF001
+
+_BLOCK = re.compile(
+    rb"<(/?)(?:div|section|article|main|ul|ol|dl|table|blockquote|form|fieldset|details|header|footer|nav|aside|center|"
+    rb"figure|figcaption|address|pre|h[1-6]|menu|dir|listing|search|hgroup|dialog|summary|plaintext|xmp)\b",
+    re.IGNORECASE,
+)
+
+
+def _tag_ids(names: str) -> frozenset[int]:
+    """lexbor's numbers of these elements: comparing numbers is five times faster than comparing names."""
+    # each by itself: inside one another the parser would move or drop some of them
+    trees = (LexborHTMLParser(f"<{name}></{name}>") for name in names.split())
+    found = ((tree.css_first(name), name) for tree, name in zip(trees, names.split(), strict=True))
+    return frozenset(node.tag_id for node, _ in found if node is not None)
+
+
+_INLINE_IDS = _tag_ids(_INLINE)
+_UNREAD_IDS = _tag_ids(_UNREAD)
+_marked = LexborHTMLParser("<body>text<!--comment-->").body
+_TEXT_ID, _COMMENT_ID = (
+    next(node.tag_id for node in _marked.iter(include_text=True) if node.tag == tag) if _marked else 0
+    for tag in ("-text", "-comment")
+)
+
+
+@dataclass(slots=True)
+class Text:
+    """The visible text: inline elements run on, blocks begin a new line. An offset leads back to its element."""
+
+    whole: str
+    _starts: list[int]
+    _nodes: list[LexborNode]
+    _by_parent: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def node_at(self, offset: int) -> LexborNode | None:
+        index = bisect_right(self._starts, offset) - 1
+        return self._nodes[index].parent if index >= 0 else None
+
+    def where(self, offset: int) -> str:
+        node = self.node_at(offset)
+        return path_of(node) if node is not None else "body"
+
+    def around(self, node: LexborNode) -> str:
+        """The words around an element that holds text itself; empty for one that does not."""
+        if not self._by_parent:
+            for start, held in zip(self._starts, self._nodes, strict=True):
+                if (parent := held.parent) is not None:
+                    self._by_parent.setdefault(parent.mem_id, (start, start + len(held.text_content or "")))
+        place = self._by_parent.get(node.mem_id)
+        if place is None and (child := node.first_child) is not None:
+            place = self._by_parent.get(child.mem_id)
+        return snippet(self.whole, *place) if place else ""
+
+
+@dataclass
+class Page:
+    """One page and what is known of how it came."""
+
+    tree: LexborHTMLParser
+    source: bytes
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    hidden: list[str] = field(default_factory=list)
+    """The text of what readers do not see."""
+
+    @cached_property
+    def site(self) -> str | None:
+        """The registrable domain this page is on."""
+        return site_of(self.url) if self.url else None
+
+    @cached_property
+    def base(self) -> str:
+        """What relative links are relative to."""
+        node = self.tree.css_first("base[href]")
+        return self.resolve(node.attributes.get("href") or "", self.url) or self.url if node else self.url
+
+    @cached_property
+    def text(self) -> Text:
+        return _visible(self.tree.body)
+
+    @cached_property
+    def links(self) -> list[tuple[str, LexborNode]]:
+        """Every a[href] and area[href], as written, in the order of the page."""
+        nodes = self.tree.css("a[href],area[href]")
+        return [(href, node) for node in nodes if (href := (node.attributes.get("href") or "").strip())]
+
+    @cached_property
+    def language(self) -> str | None:
+        root = self.tree.root
+        value = one_line(root.attributes.get("lang") or root.attributes.get("xml:lang"), 35) if root else ""
+        return value if re.fullmatch(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", value) else None
+
+    @cached_property
+    def metas(self) -> dict[str, tuple[str, str]]:
+        """name or property, lower case -> (content, path); the first of each, as browsers and sharers take it."""
+        found: dict[str, tuple[str, str]] = {}
+        for node in islice(self.tree.css("meta[content]"), 500):
+            attributes = node.attributes
+            for kind in ("name", "property", "itemprop", "http-equiv"):
+                name = (attributes.get(kind) or "").strip().lower()
+                content = one_line(attributes.get("content"), 2000)
+                if name and content and name not in found:
+                    found[name] = (content, f'meta[{kind}="{name}"]')
+        return found
+
+    def resolve(self, href: str, base: str | None = None) -> str | None:
+        """An absolute http(s) address, or None."""
+        try:
+            joined = urljoin(self.base if base is None else base, href.strip())
+            parts = urlsplit(joined)
+        except ValueError:
+            return None
+        return joined if parts.scheme in ("http", "https") and parts.netloc and len(joined) <= 2048 else None
+
+
+def read_page(source: bytes | str, url: str = "", headers: Mapping[str, str] | None = None) -> Page:
+    """Parse a page. Broken markup is read as browsers read it; nothing raises."""
+    body = source.encode("utf-8", "replace") if isinstance(source, str) else source
+    # NUL would end lexbor's text early in places; a browser shows U+FFFD for it
+    body = _shallow(body[:MOST_BYTES].replace(b"\x00", b""))
+    tree = LexborHTMLParser(body)
+    lowered = {name.lower(): value for name, value in (headers or {}).items()}
+    page = Page(tree, body, url, lowered)
+    page.hidden = _hide(tree)
+    return page
+
+
+def _shallow(body: bytes) -> bytes:
+    """The page up to where its nesting can only be an attack."""
+    if body.count(b"<") <= 2 * DEEPEST_BLOCK:
+        return body
+    depth = opened = 0
+    for tag in _BLOCK.finditer(body):
+        if tag[1]:
+            depth -= depth > 0
+            continue
+        depth, opened = depth + 1, opened + 1
+        if depth > DEEPEST_BLOCK or opened > MOST_BLOCKS:
+            return body[: tag.start()]
+    return body
+
+
+def path_of(node: LexborNode, limit: int = DEEPEST_PATH) -> str:
+    """A short CSS path to an element: from the nearest id down."""
+    steps: list[str] = []
+    current: LexborNode | None = node
+    while current is not None and len(steps) < limit:
+        tag = current.tag
+        if not tag or tag in ("html", "-document"):
+            break
+        if tag.startswith("-"):
+            current = current.parent
+            continue
+        name = current.attributes.get("id")
+        if name and re.fullmatch(r"[A-Za-z_][\w-]{0,60}", name):
+            steps.append(f"{tag}#{name}")
+            break
+        steps.append(tag if tag == "body" else f"{tag}:nth-of-type({_position(current, tag)})")
+        current = current.parent
+    return " > ".join(reversed(steps)) or "html"
+
+
+def _position(node: LexborNode, tag: str) -> int:
+    position, steps, before = 1, 0, node.prev
+    while before is not None and steps < FARTHEST_SIBLING:
+        position += before.tag == tag
+        steps += 1
+        before = before.prev
+    return position
+
+
+def _hide(tree: LexborHTMLParser) -> list[str]:
+    """Take out what readers do not see, and return its text."""
+    selectors = [HIDDEN]
+    for style in islice(tree.css("style"), 50):
+        rules = _HIDING_RULE.findall((style.text() or "")[:200_000])
+        # a menu closed by a media query is hidden too; only inline elements are taken for decoys
+        selectors += [f"span.{name},b.{name},i.{name},em.{name}" for name in rules[:50]]
+    removed: list[str] = []
+    body = tree.body
+    if body is None:
+        return removed
+    for node in _outermost(node for selector in selectors for node in body.css(selector)):
+        removed.append(node.text(separator=" ")[:10_000])
+        removed += [href for link in node.css("a[href]") if (href := link.attributes.get("href") or "")]
+        node.decompose()
+    return removed
+
+
+def _outermost(nodes: Iterable[LexborNode]) -> list[LexborNode]:
+    """Without those inside another: a removed element's children are gone with it."""
+    chosen = {node.mem_id: node for node in nodes if node.tag not in ("html", "body")}
+    clear: set[int] = set()  # elements known to have no hidden one above them: each is climbed past once
+    outermost = []
+    for node in chosen.values():
+        climbed = []
+        above = node.parent
+        while above is not None and above.mem_id not in clear and above.mem_id not in chosen:
+            climbed.append(above.mem_id)
+            above = above.parent
+        if above is None or above.mem_id not in chosen:
+            clear.update(climbed)
+            outermost.append(node)
+    return outermost
+
+
+def _visible(body: LexborNode | None) -> Text:
+    parts: list[str] = []
+    starts: list[int] = []
+    nodes: list[LexborNode] = []
+    length, block, broken = 0, -1, False
+    blocks: dict[int, int] = {}  # inline element -> the block it is in; kept, so that deep nesting stays linear
+    unread: set[int] = set()
+    for node in body.traverse(include_text=True) if body is not None else ():
+        kind = node.tag_id
+        if kind == _COMMENT_ID:
+            continue
+        if kind != _TEXT_ID:
+            if kind not in _INLINE_IDS:
+                broken = True
+                if kind in _UNREAD_IDS:
+                    unread.add(node.mem_id)
+            elif above := node.parent:
+                blocks[node.mem_id] = blocks.get(above.mem_id, above.mem_id)
+            continue
+        above = node.parent
+        if above is None:
+            continue
+        container = blocks.get(above.mem_id, above.mem_id)
+        if container in unread:
+            continue
+        fragment = node.text_content or ""
+        if not fragment.isascii():
+            fragment = fragment.translate(_ODD)
+        if broken or container != block:
+            parts.append("\n")
+            length += 1
+        block, broken = container, False
+        parts.append(fragment)
+        starts.append(length)
+        nodes.append(node)
+        length += len(fragment)
+    return Text("".join(parts), starts, nodes)

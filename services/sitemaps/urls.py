@@ -1,0 +1,62 @@
+"""One spelling for each address, so that a page is one row however its sitemaps write it."""
+
+import re
+from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
+
+from services.websites import InvalidHostError, normal_host, registrable_domain
+
+_LONGEST = 2048
+_TRACKING = re.compile(
+    r"utm_[a-z]+|fbclid|gclid|msclkid|mc_[ce]id|_ga|sessionid|phpsessid|jsessionid|sid", re.IGNORECASE
+)
+_SAFE = "/%:@!$&'()*+,;=~-._[]"
+_PORTS = {"http": 80, "https": 443}
+
+
+class UnusableUrlError(ValueError):
+    """Not the address of a page of this site; the text says why."""
+
+
+def normal_url(written: str, base: str = "") -> str:
+    """Absolute, host in lower case, no fragment, no credentials, no default port, no tracking; or raises."""
+    try:
+        parts = urlsplit(urljoin(base, written.strip()))
+        port = parts.port
+    except ValueError:
+        raise UnusableUrlError("not a URL") from None
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise UnusableUrlError("neither http nor https")
+    try:
+        host = normal_host(parts.hostname)
+    except InvalidHostError as error:
+        raise UnusableUrlError(str(error)) from None
+    place = host if port in (None, _PORTS[parts.scheme]) else f"{host}:{port}"
+    url = f"{parts.scheme}://{place}{quote(parts.path, safe=_SAFE) or '/'}"
+    if parts.query:
+        url += f"?{_query(parts.query)}".rstrip("?")
+    if len(url) > _LONGEST:
+        raise UnusableUrlError(f"longer than {_LONGEST:,} characters")
+    return url
+
+
+def of_site(written: str, base: str, site: str) -> str:
+    """The same, and on this site; its subdomains count, a neighbour's pages do not."""
+    url = normal_url(written, base)
+    host = urlsplit(url).hostname or ""
+    if host != site and not host.endswith(f".{site}") and registrable_domain(host) != site:
+        raise UnusableUrlError(f"on another site ({host})")
+    return url
+
+
+def _query(query: str) -> str:
+    if not _TRACKING.search(query):
+        return quote(query, safe=_SAFE + "?")
+    try:
+        kept = [
+            pair
+            for pair in parse_qsl(query, keep_blank_values=True, max_num_fields=100)
+            if not _TRACKING.fullmatch(pair[0])
+        ]
+    except ValueError:
+        return quote(query, safe=_SAFE + "?")
+    return urlencode(kept)
