@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, func, literal_column, tuple_, update
+from sqlalchemy import Boolean, bindparam, func, literal_column, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -27,6 +27,16 @@ _DATA = (
 )
 """What another search may overwrite. Who found it first, and what people and workflows made of it, stays."""
 _ROWS_A_STATEMENT = 1000
+_TOLD = (
+    update(PlaceSearch)
+    .where(PlaceSearch.id == bindparam("key"))
+    .values(
+        places_found=bindparam("found"),
+        places_new=bindparam("new"),
+        pages_fetched=bindparam("pages"),
+        searched_at=func.now(),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -62,15 +72,15 @@ async def save(session: AsyncSession, results: list[Done[PlaceSearch, Searched]]
     for start in range(0, len(ordered), _ROWS_A_STATEMENT):
         for search_id in await _upsert(session, ordered[start : start + _ROWS_A_STATEMENT]):
             new[search_id] = new.get(search_id, 0) + 1
-    await session.execute(
-        update(PlaceSearch),
+    connection = await session.connection()
+    await connection.execute(
+        _TOLD,
         [
             {
-                "id": done.item.id,
-                "places_found": len(done.result.found.places),
-                "places_new": new.get(done.item.id, 0),
-                "pages_fetched": done.result.found.pages,
-                "searched_at": func.now(),
+                "key": done.item.id,
+                "found": len(done.result.found.places),
+                "new": new.get(done.item.id, 0),
+                "pages": done.result.found.pages,
             }
             for done in results
         ],
@@ -101,7 +111,7 @@ async def _upsert(session: AsyncSession, rows: list[dict[str, Any]]) -> list[UUI
     )
     # a row that was there before carries the lock of this very update
     answer = await session.execute(upsert.returning(Place.place_search_id, literal_column("place.xmax = 0", Boolean)))
-    return [search_id for search_id, is_new in answer.tuples() if is_new and search_id is not None]
+    return [row[0] for row in answer if row[1] and row[0]]
 
 
 place_search = Workflow("place_search", PlaceSearch, work, save, settings=PlacesSettings)
