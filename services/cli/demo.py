@@ -98,7 +98,7 @@ def demo(
 
 def _require_own_database(db: psycopg.Connection) -> None:
     """The demo's listener sees the simulated internet only, so real rows must not come before it."""
-    if _one(db, "SELECT count(*) FROM place WHERE place_id NOT LIKE 'ChIJsim%'"):
+    if _one(db, "SELECT count(*) FROM place WHERE NOT starts_with(place_id, 'ChIJsim')"):
         raise UserError(
             "This database holds real places; the demo would work on them with a simulated internet.",
             "Give it a database of its own: unset DATABASE_URL, or use --dir with an empty directory.",

@@ -7,6 +7,7 @@ from html import escape
 
 HTML = "text/html; charset=utf-8"
 XML = "application/xml"
+ELSEWHERE = "www.directory.org"
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,12 @@ class Site:
     answers: dict[str, Answer] = field(default_factory=dict)
     stumbles: dict[str, int] = field(default_factory=dict)
     """Path → how often it answers 503 before it answers."""
+    moved_to: str | None = None
+    """Everything is there instead, under the same path."""
 
     def get(self, path: str) -> Answer:
+        if self.moved_to:
+            return Answer(b"", 301, headers=(("Location", self.moved_to + path),))
         if self.stumbles.get(path, 0) > 0:
             self.stumbles[path] -= 1
             return Answer(b"busy", 503, "text/plain", (("Retry-After", "1"),))
@@ -58,8 +63,7 @@ def make_site(shape: str, domain: str, name: str, person: str, phone: str) -> Ma
         robots = "User-agent: *\nDisallow: /contact\n"
         emails, phones = set(), set()
     if shape == "off-site":
-        elsewhere = (("Location", "https://www.example.org/"),)
-        site.answers["/contact/"] = Answer(b"", 302, headers=elsewhere)
+        site.answers["/contact/"] = Answer(b"", 302, headers=(("Location", f"https://{ELSEWHERE}/"),))
         emails, phones = set(), set()
     if shape == "busy":
         site.stumbles["/contact/"] = 1
@@ -70,6 +74,11 @@ def make_site(shape: str, domain: str, name: str, person: str, phone: str) -> Ma
         site.answers |= _sitemaps(root, listed, nested=shape in ("mailto", "team"))
     site.answers["/robots.txt"] = Answer(robots.encode(), kind="text/plain")
     return site, emails, phones
+
+
+def elsewhere() -> Site:
+    """Where an off-site redirect leads: somebody else's website, whose contacts are not ours to take."""
+    return Site({"/": Answer(_page("A directory", '<a href="mailto:sales@directory.org">Advertise here</a>'))})
 
 
 def _contact(shape: str, domain: str, person: str, phone: str) -> tuple[str, set[str], set[str]]:

@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.simulation.markup import Site, make_site
+from services.simulation.markup import ELSEWHERE, Site, elsewhere, make_site
 
 TRADE, TOWN = "plumber", "Austin, TX"
 
@@ -83,7 +83,7 @@ SHAPES = (
 def make_world(seed: int = 1, businesses: int = 30) -> World:
     """So many businesses; with fewer than there are shapes, the last shapes are missing."""
     chance = random.Random(seed)  # noqa: S311 - a repeatable world, not a secret
-    world = World()
+    world = World(sites={ELSEWHERE: elsewhere()})
     names = [f"{name} {kind}" for name in _NAMES for kind in _KINDS]
     chance.shuffle(names)
     for number in range(businesses):
@@ -99,11 +99,11 @@ def make_world(seed: int = 1, businesses: int = 30) -> World:
             website = f"https://www.facebook.com/{domain.removesuffix('.com')}"
         elif shape == "twin":
             # the second shop of the first business: another place, the same domain
-            website = f"http://{next(iter(world.sites)).removeprefix('www.')}/?utm_source=maps"
+            website = f"http://{next(iter(world.expected))}/?utm_source=maps"
         else:
             site, emails, phones = make_site(shape, domain, name, person, phone)
             world.sites[f"www.{domain}"] = site
-            world.sites[domain] = site
+            world.sites[domain] = Site(moved_to=f"https://www.{domain}")
             world.expected[domain] = Expected(frozenset(emails), frozenset(phones))
         world.places.append(_place(number, name, phone, website, chance))
     return world
