@@ -16,18 +16,13 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from services.simulation.google_forms import PLACE, SEARCH, MaskError, legacy_place, masked
+from services.simulation.server import Reply
 
 Json = dict[str, Any]
 _DOMAIN = "googleapis.com"
 _PAGE = 20
 _MOST = 60
 _MINUTE, _DAY = 60.0, 86_400.0
-
-
-@dataclass(frozen=True)
-class Reply:
-    status: int
-    body: bytes
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
 
@@ -10,11 +11,12 @@ _STOP_SECONDS = 0.05
 """How long it may take to notice that it should end."""
 
 
-class Reply(Protocol):
-    @property
-    def status(self) -> int: ...
-    @property
-    def body(self) -> bytes: ...
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    body: bytes
+    kind: str = "application/json; charset=UTF-8"
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class Service(Protocol):
@@ -30,7 +32,9 @@ def serving(service: Service, port: int = 0) -> Iterator[str]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             reply = service.answer(self.command, self.path, dict(self.headers.items()), body)
             self.send_response(reply.status)
-            self.send_header("Content-Type", "application/json; charset=UTF-8")
+            self.send_header("Content-Type", reply.kind)
+            for name, value in reply.headers:
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(reply.body)))
             self.end_headers()
             self.wfile.write(reply.body)
