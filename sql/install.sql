@@ -64,6 +64,8 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0002');
 \ir monitoring/doctor.sql
 \if :pipeline
 \ir pipeline/touch.sql
+\ir pipeline/curation.sql
+\ir pipeline/budget.sql
 \ir pipeline/register.sql
 \ir pipeline/grants.sql
 \endif

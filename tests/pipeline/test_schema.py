@@ -1,7 +1,6 @@
 """The tables as the models, the migrations and the live catalogue see them."""
 
 import re
-from collections.abc import Sequence
 from enum import StrEnum
 
 import psycopg
@@ -11,6 +10,7 @@ from sqlalchemy import create_engine
 from services import models
 from services.models import Base
 from tests.conftest import Connect
+from tests.pipeline.rows import column, fill
 
 TABLES = sorted(Base.metadata.tables)
 
@@ -149,21 +149,3 @@ def test_the_questions_operators_ask_are_answered_as_they_ask_them(question: str
 def test_no_place_has_two_businesses(db: psycopg.Connection) -> None:
     fill(db)
     assert column(db, "SELECT place_id, COUNT(*) FROM local_business GROUP BY place_id HAVING COUNT(*) > 1") == []
-
-
-def fill(db: psycopg.Connection) -> None:
-    """One row in each table, from the search to the contact."""
-    db.execute("INSERT INTO place_search (business_type, location) VALUES ('plumber', 'Austin, TX')")
-    db.execute("INSERT INTO place (place_id, place_search_id) SELECT 'one', id FROM place_search")
-    db.execute("INSERT INTO domain (domain) VALUES ('example.org')")
-    db.execute("INSERT INTO local_business (place_id, domain_id) SELECT 'one', id FROM domain")
-    db.execute("INSERT INTO sitemap_file (domain_id, url) SELECT id, 'https://example.org/sitemap.xml' FROM domain")
-    db.execute(
-        "INSERT INTO page (domain_id, sitemap_file_id, url)"
-        " SELECT domain_id, id, 'https://example.org/contact' FROM sitemap_file"
-    )
-    db.execute("INSERT INTO contact (domain_id, page_id, email) SELECT domain_id, id, 'info@example.org' FROM page")
-
-
-def column(db: psycopg.Connection, query: str) -> Sequence[object]:
-    return [row[0] for row in db.execute(query.encode()).fetchall()]
