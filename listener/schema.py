@@ -71,6 +71,14 @@ def current(url: str) -> str | None:
         return MigrationContext.configure(connection, opts=dict(VERSION_TABLE)).get_current_revision()
 
 
+def registered(url: str) -> set[str]:
+    """The names of the workflows the database has; none where the engine is not installed."""
+    with transaction(url) as connection:
+        if connection.exec_driver_sql("SELECT to_regclass('scheduler.workflow')").scalar() is None:
+            return set()
+        return {str(name) for (name,) in connection.exec_driver_sql("SELECT name FROM scheduler.workflow")}
+
+
 def head() -> str:
     """The newest revision."""
     return str(ScriptDirectory.from_config(_config()).get_current_head())

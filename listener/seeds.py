@@ -4,15 +4,20 @@ They are applied when a database is first set up and by `scrapersky schedules ap
 truth; a listener only checks them, so that a bad value is refused at start.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
+from listener.errors import UserError
 from listener.workflow import Workflow
 
 HOUR = 60
 DAY = 24 * HOUR
+
+_VARIABLES = {"schedule": "INTERVAL_MINUTES", "batch_size": "BATCH_SIZE", "max_instances": "MAX_INSTANCES"}
+"""The setting in the database → the end of the variable that seeds it."""
 
 
 class Seed(BaseModel):
@@ -61,3 +66,46 @@ def complaints_about_retired(workflows: Iterable[Workflow[Any, Any]], environmen
             for field in Seed.model_fields:
                 heirs.setdefault(prefix + field.upper(), []).append(workflow.env_prefix + field.upper())
     return [f"{name}: is no longer used; set {' or '.join(heirs[name])}" for name in heirs if name in environment]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One setting of a workflow that the environment wants otherwise than the database has it."""
+
+    workflow: str
+    setting: str
+    variable: str
+    environment: str | int
+    database: str | int | None
+
+
+def read_seeds(workflows: Iterable[Workflow[Any, Any]], environment: Mapping[str, str]) -> dict[str, Seed]:
+    """The seed of each workflow, or one error that names everything wrong with them."""
+    chosen = list(workflows)
+    complaints = complaints_about_retired(chosen, environment)
+    seeds = {}
+    for workflow in chosen:
+        try:
+            seeds[workflow.name] = Seed.read(workflow.env_prefix, environment)
+        except ValidationError as error:
+            complaints += [
+                f"{workflow.env_prefix}{str(problem['loc'][0]).upper()}: {problem['msg'].removeprefix('Value error, ')}"
+                for problem in error.errors(include_url=False)
+            ]
+    if complaints:
+        raise UserError(
+            "These schedules cannot be used:\n" + "\n".join(f"  {line}" for line in complaints),
+            "Correct them in the environment or in .env.",
+        )
+    return seeds
+
+
+def differences(
+    workflow: Workflow[Any, Any], seed: Seed, stored: Mapping[str, str | int | None]
+) -> Iterator[Difference]:
+    """Where the environment disagrees with what the database has; what it leaves unset it does not care about."""
+    for setting, variable in _VARIABLES.items():
+        wanted = getattr(seed, setting)
+        has = stored[setting]
+        if wanted is not None and wanted != (" ".join(has.split()) if isinstance(has, str) else has):
+            yield Difference(workflow.name, setting, workflow.env_prefix + variable, wanted, has)

@@ -66,6 +66,7 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0002');
 \ir pipeline/touch.sql
 \ir pipeline/curation.sql
 \ir pipeline/budget.sql
+\ir pipeline/trace.sql
 \ir pipeline/register.sql
 \ir pipeline/grants.sql
 \endif

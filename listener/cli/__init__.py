@@ -8,7 +8,8 @@ One module a noun. To add `scrapersky NOUN VERB`, write `listener/cli/NOUN.py` w
     def verb(...) -> None: ...
 
 and add one line to `_build` below: `app.add_typer(NOUN.app, name="NOUN")`. A command without a noun, such as
-`scrapersky demo`, is a plain function in its module and one line `app.command()(demo.demo)`.
+`scrapersky demo`, is a plain function in its module and one line `app.command()(demo.demo)`. Commands that need
+`services/`, which this package must not import, come through an entry point instead: see `listener/cli/plugins.py`.
 
 Report anything the user can put right by raising `listener.errors.UserError(message, hint)`: it is printed without a
 traceback, and the exit code is 1. Print results with `typer.echo`, progress with `listener.cli.say.say` (standard
@@ -21,7 +22,8 @@ from typing import Annotated
 import typer
 
 from listener import __version__
-from listener.cli import db, demo, listen, migrate
+from listener.cli import db, demo, listen, migrate, schedules
+from listener.cli.plugins import add_commands
 from listener.cli.say import complain
 from listener.errors import UserError
 
@@ -54,6 +56,8 @@ def _build() -> typer.Typer:
     app.command()(migrate.migrate)
     app.command()(listen.listen)
     app.command()(demo.demo)
+    app.add_typer(schedules.app, name="schedules")
+    add_commands(app)
     return app
 
 

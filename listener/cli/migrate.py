@@ -20,17 +20,27 @@ def migrate(
 ) -> None:
     """Install the engine and the pipeline in the database, or upgrade them. All or nothing; twice is harmless.
 
+    Workflows that this registers take their schedule from the environment, such as DEEP_SCAN_SCHEDULER_BATCH_SIZE.
     The database is the one DATABASE_URL names, else the private PostgreSQL.
 
     Example: scrapersky migrate
     """
     # Alembic and SQLAlchemy take a third of a second to import, which the other commands need not wait for.
     from listener import schema
+    from listener.cli import schedules
 
     if sql:
         schema.script(sys.stdout, revision, pipeline=pipeline)
         return
+    schedules.check()
     url = schema.find_url()
     before = schema.current(url)
+    known = schema.registered(url)
     schema.migrate(url, revision, pipeline=pipeline)
     typer.echo(f"{before or 'nothing'} → {schema.current(url)}")
+    new = schema.registered(url) - known
+    if new:
+        seeded = schedules.seed(url, new)
+        typer.echo(
+            f"registered: {', '.join(sorted(new))}" + (f"; {seeded} settings from the environment" * bool(seeded))
+        )

@@ -333,3 +333,13 @@ CREATE TABLE scheduler.budget (
 COMMENT ON TABLE scheduler.budget IS 'How many calls of a paid service a day may have, and how many today has had. Change a limit with scheduler.set_budget().';
 COMMENT ON COLUMN scheduler.budget.daily_limit IS 'NULL: no limit. 0: none at all.';
 COMMENT ON COLUMN scheduler.budget.time_zone IS 'Whose midnight begins a new day. Google counts by Pacific time.';
+
+CREATE TABLE scheduler.past_attempt (
+    workflow text NOT NULL,
+    key      text NOT NULL,
+    attempts integer NOT NULL,
+    error    text,
+    last_at  timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (workflow, key)
+);
+COMMENT ON TABLE scheduler.past_attempt IS 'Failed attempts at items of the pipeline that have left the ledger, because they succeeded in the end or a person asked for them anew. Read by scheduler.trace().';

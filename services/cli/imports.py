@@ -1,0 +1,60 @@
+"""`scrapersky import`: rows of a file become rows of a table."""
+
+import csv
+import sys
+from collections import Counter
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from listener.cli.ask import AsJson, acting, print_json
+from listener.cli.say import say
+
+SOME_INVALID = 3
+"""The exit code when rows were left out."""
+
+
+class Kind(StrEnum):
+    DOMAINS = "domains"
+    PLACES = "places"
+    SITEMAPS = "sitemaps"
+    PAGES = "pages"
+
+
+def import_(
+    kind: Annotated[Kind, typer.Argument(help="What the rows are.")],
+    file: Annotated[typer.FileBinaryRead, typer.Argument(help="A CSV file, or - for standard input.")],
+    select: Annotated[
+        bool, typer.Option("--select", help="Make them Selected, so that they go on without a person.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import a CSV file and print the result of each row: added, duplicate, or invalid and why. The rest goes in.
+
+    The first line names the columns: domain (or website) and country_code; place_id, name, address, business_type,
+    latitude, longitude, rating, review_count, price_level; url and domain. A file with one column needs no such line.
+    A new domain is queued for its metadata at once. The exit code is 3 if a row was invalid.
+
+    Example: scrapersky import domains leads.csv > result.csv
+    """
+    from services.imports import SOURCES, import_file
+    from services.spreadsheet import harmless
+
+    counts: Counter[str] = Counter()
+    with acting() as connection:
+        results = import_file(connection, SOURCES[kind], file, select=select)
+        if as_json:
+            told = list(results)
+            counts.update(result.outcome for result in told)
+            rows = [{"line": r.line, "value": r.value, "result": r.outcome, "why": r.why or None} for r in told]
+            print_json({"counts": counts, "rows": rows})
+        else:
+            report = csv.writer(sys.stdout, lineterminator="\n")
+            report.writerow(["line", "result", "value", "why"])
+            for result in results:
+                counts[result.outcome] += 1
+                report.writerow([result.line, result.outcome, harmless(result.value), harmless(result.why)])
+    say(f"{kind}: {counts['added']} added, {counts['duplicate']} duplicate, {counts['invalid']} invalid")
+    if counts["invalid"]:
+        raise typer.Exit(SOME_INVALID)

@@ -1,0 +1,24 @@
+"""`scrapersky trace`: where a contact comes from."""
+
+from typing import Annotated
+
+import typer
+
+from listener.cli.ask import AsJson, connected, print_rows, rows_of
+
+TRACE = "SELECT * FROM scheduler.trace(%s)"
+
+
+def trace(
+    contact: Annotated[str, typer.Argument(help="Its id or its email.")],
+    as_json: AsJson = False,
+) -> None:
+    """The whole way from the search to a contact: each step with its status, attempts and times.
+
+    Example: scrapersky trace info@example.com
+    """
+    from services.directory import find_contact
+
+    with connected() as connection:
+        names, rows = rows_of(connection, TRACE, [find_contact(connection, contact)])
+    print_rows(names, rows, as_json=as_json)
