@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from listener.cli.say import say
+
 
 def migrate(
     revision: Annotated[str, typer.Option(help="Stop at this revision instead of the newest.")] = "head",
@@ -41,6 +43,4 @@ def migrate(
     new = schema.registered(url) - known
     if new:
         seeded = schedules.seed(url, new)
-        typer.echo(
-            f"registered: {', '.join(sorted(new))}" + (f"; {seeded} settings from the environment" * bool(seeded))
-        )
+        say(f"registered: {', '.join(sorted(new))}; {seeded} settings taken from the environment")

@@ -513,7 +513,7 @@ def scrapersky(*arguments: str, url: str) -> str:
     result = CliRunner().invoke(cli.app, list(arguments), env={URL_VARIABLE: url})
     if result.exception:
         raise result.exception
-    return result.output
+    return result.stdout
 
 
 def test_the_command_line_says_from_where_to_where(empty_database: str) -> None:

@@ -146,21 +146,21 @@ def test_an_open_gate_lets_new_rows_through_and_a_closed_one_does_not(db: psycop
     assert column(db, audited) == ["true", "false"]
 
 
-@pytest.mark.parametrize("workflow", ["deep_scan", "domain_extraction", "sitemap_import", "page_curation"])
-def test_every_gate_opens_and_closes(workflow: str, db: psycopg.Connection) -> None:
-    before = one(db, "SELECT ready FROM scheduler.workflow WHERE name = %s", workflow)
+def test_every_gate_opens_and_closes(db: psycopg.Connection) -> None:
     fill(db)
-    call(db, "auto_advance", workflow=workflow, open=True)
-    assert dispatch(db, workflow) == 1
-    call(db, "auto_advance", workflow=workflow, open=False)
-    assert one(db, "SELECT ready FROM scheduler.workflow WHERE name = %s", workflow) == before
-
-
-@pytest.mark.parametrize("workflow", ["domain_metadata", "place_search", "no_such", None])
-def test_what_has_no_gate_is_told_with_those_that_have(workflow: str | None, db: psycopg.Connection) -> None:
-    with pytest.raises(psycopg.errors.InvalidParameterValue, match="has no gate") as caught:
+    for workflow in ("deep_scan", "domain_extraction", "sitemap_import", "page_curation"):
+        before = one(db, "SELECT ready FROM scheduler.workflow WHERE name = %s", workflow)
         call(db, "auto_advance", workflow=workflow, open=True)
-    assert "deep_scan, domain_extraction, page_curation, sitemap_import" in str(caught.value.diag.message_hint)
+        assert dispatch(db, workflow) == 1
+        call(db, "auto_advance", workflow=workflow, open=False)
+        assert one(db, "SELECT ready FROM scheduler.workflow WHERE name = %s", workflow) == before
+
+
+def test_what_has_no_gate_is_told_with_those_that_have(db: psycopg.Connection) -> None:
+    for workflow in ("domain_metadata", "place_search", "no_such", None):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="has no gate") as caught:
+            call(db, "auto_advance", workflow=workflow, open=True)
+        assert "deep_scan, domain_extraction, page_curation, sitemap_import" in str(caught.value.diag.message_hint)
 
 
 def test_only_the_owner_of_the_table_opens_a_gate(db: psycopg.Connection, connect: Connect) -> None:
@@ -203,24 +203,22 @@ def test_selecting_can_be_limited_and_undone(db: psycopg.Connection) -> None:
     assert curate(db, "contact", "true", "Maybe")["matched"] == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("tenant", "true"), "not a table that people curate"),
-        (("place", "true", "selected"), "not a value of"),
-        (("place", "no_such_column > 3"), "no_such_column"),
-        (("place", "true) THEN; DELETE FROM place; --"), "cannot be used"),
-        (("place", "true) UNION SELECT FROM tenant WHERE (true"), "cannot be used"),
-        (("place", "true", "Selected", 0), "most cannot be 0"),
-        (("place", None), "cannot be NULL"),
-    ],
-)
-def test_a_bad_selection_changes_nothing_and_says_why(
-    arguments: tuple[object, ...], message: str, db: psycopg.Connection
-) -> None:
+BAD = [
+    (("tenant", "true"), "not a table that people curate"),
+    (("place", "true", "selected"), "not a value of"),
+    (("place", "no_such_column > 3"), "no_such_column"),
+    (("place", "true) THEN; DELETE FROM place; --"), "cannot be used"),
+    (("place", "true) UNION SELECT FROM tenant WHERE (true"), "cannot be used"),
+    (("place", "true", "Selected", 0), "most cannot be 0"),
+    (("place", None), "cannot be NULL"),
+]
+
+
+def test_a_bad_selection_changes_nothing_and_says_why(db: psycopg.Connection) -> None:
     places(db, 2)
-    with pytest.raises(psycopg.Error, match=message):
-        curate(db, *arguments)
+    for arguments, message in BAD:
+        with pytest.raises(psycopg.Error, match=message):
+            curate(db, *arguments)
     assert column(db, "SELECT DISTINCT status FROM place") == ["New"]
 
 
