@@ -23,6 +23,7 @@ LONGEST_URL: Final = 2048
 Session = psycopg.Connection[tuple[Any, ...]]
 
 _AUTHOR: Final = sql.SQL("coalesce(nullif(current_setting('scheduler.actor', true), ''), session_user)")
+"""Who made a row that a person adds: named for this transaction, else the role."""
 
 
 class Outcome(StrEnum):
@@ -70,12 +71,17 @@ class Source:
         return tuple("domain_id" if self.of_domain and name == "domain" else name for name in self.key)
 
 
-def import_file(session: Session, source: Source, file: IO[bytes], *, select: bool = False) -> Iterator[Result]:
-    """Import a CSV file, a thousand rows at a time, and tell the result of each row in order."""
+def import_file(
+    session: Session, source: Source, file: IO[bytes], *, author: str = "", select: bool = False
+) -> Iterator[Result]:
+    """Import a CSV file, a thousand rows a transaction, and tell the result of each row in order.
+
+    `author` is who made the rows; empty stands for the session's role.
+    """
+    store = _Store(session, source, author, select)
     lines = _lines(source, file)
-    seen: set[tuple[Any, ...]] = set()
     while batch := list(islice(lines, BATCH)):
-        yield from _store(session, source, batch, seen, select)
+        yield from store.take(batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,82 +146,89 @@ def _row(source: Source, header: Sequence[str], record: Record) -> Row | Invalid
         return error
 
 
-def _store(
-    session: Session, source: Source, batch: list[_Line], seen: set[tuple[Any, ...]], select: bool
-) -> Iterator[Result]:
-    results: dict[int, Result] = {}
-    wanted: list[tuple[_Line, Row]] = []
-    for line in batch:
-        if isinstance(line.row, InvalidError):
-            results[line.number] = line.came_to(Outcome.INVALID, str(line.row))
-        elif (key := tuple(line.row[name] for name in source.key)) in seen:
-            results[line.number] = line.came_to(Outcome.DUPLICATE, "it is in this file already")
-        else:
-            seen.add(key)
-            wanted.append((line, line.row))
-    try:
-        with session.transaction():
-            outcomes = _insert(session, source, [row for _, row in wanted], select)
-    except (psycopg.DataError, psycopg.IntegrityError):
-        # the database refuses one of them: alone, each gets its own answer
-        outcomes = [_insert_alone(session, source, row, select) for _, row in wanted]
-    for (line, _), outcome in zip(wanted, outcomes, strict=True):
-        results[line.number] = line.came_to(*outcome)
-    yield from (results[line.number] for line in batch)
+class _Store:
+    """Takes rows of the file into the table, and remembers which it has had."""
 
+    def __init__(self, session: Session, source: Source, author: str, select: bool) -> None:
+        self._session = session
+        self._source = source
+        self._author = author
+        self._extra = {source.selection: "Selected"} if select and source.selection else {}
+        self._seen: set[tuple[Any, ...]] = set()
 
-def _insert(session: Session, source: Source, rows: list[Row], select: bool) -> list[tuple[Outcome, str]]:
-    if not rows:
-        return []
-    if source.of_domain:
-        _find_domains(session, rows)
-    if select and source.selection:
-        rows = [{**row, source.selection: "Selected"} for row in rows]
-    columns = [name for name in rows[0] if not (source.of_domain and name == "domain")]
-    added = session.execute(
-        sql.SQL(
-            "INSERT INTO public.{table} ({columns}, created_by) SELECT {columns}, {author}"
-            " FROM jsonb_populate_recordset(NULL::public.{table}, %s) ON CONFLICT DO NOTHING RETURNING {key}"
-        ).format(
-            table=sql.Identifier(source.table),
-            columns=sql.SQL(", ").join(map(sql.Identifier, columns)),
-            author=_AUTHOR,
-            key=sql.SQL(", ").join(map(sql.Identifier, source.unique)),
-        ),
-        # in the order of their keys, so that two imports never wait for each other in a circle
-        [Jsonb(sorted(rows, key=lambda row: [row[name] for name in source.key]))],
-    ).fetchall()
-    new = {tuple(map(str, key)) for key in added}
-    return [
-        (Outcome.ADDED, "")
-        if tuple(str(row[name]) for name in source.unique) in new
-        else (Outcome.DUPLICATE, f"{source.table} has it already")
-        for row in rows
-    ]
+    def take(self, batch: list[_Line]) -> Iterator[Result]:
+        results: dict[int, Result] = {}
+        wanted: list[tuple[_Line, Row]] = []
+        for line in batch:
+            if isinstance(line.row, InvalidError):
+                results[line.number] = line.came_to(Outcome.INVALID, str(line.row))
+            elif (key := tuple(line.row[name] for name in self._source.key)) in self._seen:
+                results[line.number] = line.came_to(Outcome.DUPLICATE, "it is in this file already")
+            else:
+                self._seen.add(key)
+                wanted.append((line, {**line.row, **self._extra}))
+        rows = [row for _, row in wanted]
+        try:
+            outcomes = self._insert(rows)
+        except (psycopg.DataError, psycopg.IntegrityError):
+            # the database refuses one of them: alone, each gets its own answer
+            outcomes = [self._insert_alone(row) for row in rows]
+        for (line, _), outcome in zip(wanted, outcomes, strict=True):
+            results[line.number] = line.came_to(*outcome)
+        yield from (results[line.number] for line in batch)
 
+    def _insert_alone(self, row: Row) -> tuple[Outcome, str]:
+        try:
+            return self._insert([row])[0]
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            return Outcome.INVALID, str(error.diag.message_primary)
 
-def _insert_alone(session: Session, source: Source, row: Row, select: bool) -> tuple[Outcome, str]:
-    try:
-        with session.transaction():
-            return _insert(session, source, [row], select)[0]
-    except (psycopg.DataError, psycopg.IntegrityError) as error:
-        return Outcome.INVALID, str(error.diag.message_primary)
+    def _insert(self, rows: list[Row]) -> list[tuple[Outcome, str]]:
+        source = self._source
+        if not rows:
+            return []
+        with self._session.transaction():
+            self._session.execute("SELECT set_config('scheduler.actor', %s, true)", [self._author])
+            if source.of_domain:
+                self._find_domains(rows)
+            columns = [name for name in rows[0] if not (source.of_domain and name == "domain")]
+            added = self._session.execute(
+                sql.SQL(
+                    "INSERT INTO public.{table} ({columns}, created_by) SELECT {columns}, {author}"
+                    " FROM jsonb_populate_recordset(NULL::public.{table}, %s) ON CONFLICT DO NOTHING RETURNING {key}"
+                ).format(
+                    table=sql.Identifier(source.table),
+                    columns=sql.SQL(", ").join(map(sql.Identifier, columns)),
+                    author=_AUTHOR,
+                    key=sql.SQL(", ").join(map(sql.Identifier, source.unique)),
+                ),
+                # in the order of their keys, so that two imports never wait for each other in a circle
+                [Jsonb(sorted(rows, key=lambda row: [row[name] for name in source.key]))],
+            ).fetchall()
+        new = {tuple(map(str, key)) for key in added}
+        return [
+            (Outcome.ADDED, "")
+            if tuple(str(row[name]) for name in source.unique) in new
+            else (Outcome.DUPLICATE, f"{source.table} has it already")
+            for row in rows
+        ]
 
-
-def _find_domains(session: Session, rows: list[Row]) -> None:
-    """The keys of the domains the rows belong to; those that are new are added, and queued for their metadata."""
-    names = sorted({row["domain"] for row in rows})
-    session.execute(
-        sql.SQL(
-            "INSERT INTO public.domain (domain, created_by) SELECT name, {} FROM unnest(%s::text[]) AS name"
-            " ON CONFLICT DO NOTHING"
-        ).format(_AUTHOR),
-        [names],
-    )
-    found = session.execute("SELECT domain, id::text FROM public.domain WHERE domain = ANY (%s)", [names]).fetchall()
-    keys: dict[str, str] = dict(found)
-    for row in rows:
-        row["domain_id"] = keys[row["domain"]]
+    def _find_domains(self, rows: list[Row]) -> None:
+        """The keys of the domains the rows belong to; new ones are added, and queued for their metadata."""
+        names = sorted({row["domain"] for row in rows})
+        self._session.execute(
+            sql.SQL(
+                "INSERT INTO public.domain (domain, created_by) SELECT name, {} FROM unnest(%s::text[]) AS name"
+                " ON CONFLICT DO NOTHING"
+            ).format(_AUTHOR),
+            [names],
+        )
+        found = self._session.execute(
+            "SELECT domain, id::text FROM public.domain WHERE domain = ANY (%s)", [names]
+        ).fetchall()
+        keys: dict[str, str] = dict(found)
+        for row in rows:
+            row["domain_id"] = keys[row["domain"]]
 
 
 def _domain(given: Row) -> Row:

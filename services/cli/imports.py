@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from listener.cli.ask import AsJson, acting, print_json
+from listener.cli.ask import AsJson, connected, person, print_json
 from listener.cli.say import say
 
 SOME_INVALID = 3
@@ -42,8 +42,8 @@ def import_(
     from services.spreadsheet import harmless
 
     counts: Counter[str] = Counter()
-    with acting() as connection:
-        results = import_file(connection, SOURCES[kind], file, select=select)
+    with connected() as connection:
+        results = import_file(connection, SOURCES[kind], file, author=person(), select=select)
         if as_json:
             told = list(results)
             counts.update(result.outcome for result in told)

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from listener import cli
 from listener.cli.plugins import add_commands
 from listener.errors import UserError
 from listener.postgres.choose import URL_VARIABLE
+from services.imports import SOURCES, import_file
+from tests.conftest import Connect
 from tests.pipeline.rows import column, fill, places, row
 
 Run = Callable[..., Result]
@@ -142,6 +146,25 @@ def test_a_row_the_database_refuses_does_not_take_its_neighbours_along(run: Run,
     outcomes = told(run("import", "domains", "-", stdin=b"a.com\nb.com\nc.com\n", code=3))
     assert [outcome for outcome, _ in outcomes] == ["added", "invalid", "added"]
     assert "no_b" in outcomes[1][1]
+
+
+def test_two_imports_of_the_same_rows_at_once_both_end_and_add_each_once(
+    db: psycopg.Connection, connect: Connect
+) -> None:
+    names = [f"a{n}.com" for n in range(3000)]
+    counts: list[Counter[str]] = []
+
+    def take(session: psycopg.Connection, file: list[str]) -> None:
+        text = io.BytesIO("\n".join(file).encode())
+        counts.append(Counter(result.outcome for result in import_file(session, SOURCES["domains"], text)))
+
+    threads = [threading.Thread(target=take, args=[connect(), file]) for file in (names, names[::-1])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sum(counts, Counter()) == {"added": 3000, "duplicate": 3000}
+    assert column(db, "SELECT count(*) FROM domain") == [3000]
 
 
 def test_an_import_report_opened_in_a_spreadsheet_runs_nothing(run: Run) -> None:

@@ -1,5 +1,6 @@
 """Gates: what Selected means, who goes on without it, and selecting many at once."""
 
+import threading
 from dataclasses import dataclass
 
 import psycopg
@@ -8,6 +9,7 @@ import pytest
 from tests.conftest import Connect
 from tests.pipeline.rows import column, fill, places, row
 from tests.sql.queue import call, one
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,24 @@ def test_an_item_waiting_for_its_retry_is_not_run_twice_when_selected_again(db: 
     db.execute("UPDATE scheduler.attempt SET retry_at = now() WHERE state = 'waiting'")
     assert db.execute("SELECT queued + retried FROM scheduler.dispatch('deep_scan')").fetchone() == (1,)
     assert claim(db, "deep_scan")[1:] == (keys, [1])
+
+
+def test_selecting_a_failed_item_while_the_engine_queues_it_leaves_it_queued_once(
+    db: psycopg.Connection, connect: Connect
+) -> None:
+    places(db, 1)
+    db.execute("UPDATE place SET status = 'Selected', deep_scan_status = 'Error'")
+    engine, person = connect(autocommit=False), connect()
+    engine.execute("SELECT scheduler.requeue('deep_scan', predicate => 'true')")
+    thread = threading.Thread(target=person.execute, args=["UPDATE place SET status = 'Selected'"])
+    thread.start()
+    waits = f"SELECT wait_event_type FROM pg_stat_activity WHERE pid = {person.info.backend_pid}"
+    wait_until(lambda: column(db, waits) == ["Lock"], 20, "the person's write to wait for the engine's")
+    engine.commit()
+    thread.join(20)
+    assert row(db, "SELECT deep_scan_status FROM place") == ("Queued",)
+    assert dispatch(db, "deep_scan") == 0
+    assert len(claim(db, "deep_scan")[1]) == 1
 
 
 def test_selecting_a_cancelled_item_again_is_asking_for_it(db: psycopg.Connection) -> None:
