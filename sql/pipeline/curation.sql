@@ -99,7 +99,6 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
     c record;
-    answer record;
 BEGIN
     SELECT * INTO c FROM (VALUES
         ('place', 'status', 'deep_scan_status', '{Error}'::text[], '{Queued,Processing}'::text[]),
@@ -139,12 +138,7 @@ BEGIN
             'UPDATE public.%1$I AS t SET %2$I = $2::%3$s FROM found AS f WHERE t.id = f.id AND (f.word <> $2 OR $2 = ''Selected'' AND f.shown = ANY ($3))', c.name, c.curation,
             (SELECT pg_catalog.format_type(a.atttypid, -1) FROM pg_catalog.pg_attribute AS a
              WHERE a.attrelid OPERATOR(pg_catalog.=) pg_catalog.format('public.%I', c.name)::pg_catalog.regclass AND a.attname OPERATOR(pg_catalog.=) c.curation)) END)
-        INTO answer USING most, word, c.failed, c.busy;
-    matched := answer.matched;
-    changed := answer.changed;
-    again := answer.again;
-    unchanged := answer.unchanged;
-    in_progress := answer.in_progress;
+        INTO matched, changed, again, unchanged, in_progress USING most, word, c.failed, c.busy;
     RETURN NEXT;
 END
 $$;

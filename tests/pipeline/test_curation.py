@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import psycopg
 import pytest
+from psycopg import conninfo, sql
 
 from tests.conftest import Connect
 from tests.pipeline.rows import column, fill, places, row
@@ -242,9 +243,21 @@ def test_a_bad_selection_changes_nothing_and_says_why(db: psycopg.Connection) ->
     assert column(db, "SELECT DISTINCT status FROM place") == ["New"]
 
 
-def test_a_curator_needs_no_more_rights_than_on_the_table(connect: Connect, db: psycopg.Connection) -> None:
+def test_a_curator_needs_no_more_rights_than_on_the_table(
+    connect: Connect, db: psycopg.Connection, database: str
+) -> None:
     places(db, 2)
-    assert curate(connect("scheduler_admin"), "place", "true")["changed"] == 2
+    curator = sql.Identifier("curator_" + str(conninfo.conninfo_to_dict(database)["dbname"]))
+    db.execute(sql.SQL("CREATE ROLE {0}; GRANT SELECT, UPDATE ON place TO {0}").format(curator))
+    try:
+        db.execute("UPDATE place SET deep_scan_status = 'Error'")
+        session = connect()
+        session.execute(sql.SQL("SET SESSION AUTHORIZATION {}").format(curator))
+        session.execute("UPDATE place SET status = 'Selected'")
+        assert dispatch(db, "deep_scan") == 2
+    finally:
+        db.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(curator))
+    assert curate(connect("scheduler_admin"), "place", "true", "Maybe")["changed"] == 2
 
 
 def test_backpressure_holds_back_what_feeds_a_full_queue(db: psycopg.Connection) -> None:

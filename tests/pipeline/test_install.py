@@ -6,16 +6,21 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 from alembic import command
+from dotenv import dotenv_values
 from typer.testing import CliRunner
 
 from listener import Workflow, cli, schema
 from listener.errors import UserError
 from listener.postgres.choose import URL_VARIABLE
+from listener.seeds import Seed
+from listener.settings import read
 from listener.share import share
+from services.settings import PipelineSettings
 from tests.conftest import Connect
 from tests.pipeline.rows import column, row
 from tests.servers import Postgres
@@ -36,6 +41,28 @@ STORED = "SELECT name, schedule, batch_size, max_instances FROM scheduler.workfl
 
 def stored(db: psycopg.Connection) -> dict[str, tuple[Any, ...]]:
     return {name: settings for name, *rest in db.execute(STORED).fetchall() for settings in [tuple(rest)]}
+
+
+PREFIXES = {"domain_metadata": "DOMAIN_SCHEDULER_", "sitemap_analysis": "DOMAIN_SITEMAP_SCHEDULER_"}
+"""Where it is not the name of the workflow."""
+
+
+def test_the_example_file_has_the_schedules_of_a_new_database(db: psycopg.Connection) -> None:
+    example = {name: value for name, value in dotenv_values(share(".env.example")).items() if value}
+    listed = {name: Seed.read(PREFIXES.get(name, f"{name.upper()}_SCHEDULER_"), example) for name in stored(db)}
+    assert {n: (seed.schedule, seed.batch_size, seed.max_instances) for n, seed in listed.items()} == stored(db)
+    user = PipelineSettings.model_fields["scheduler_system_user_id"].default
+    assert user == UUID(example["SCHEDULER_SYSTEM_USER_ID"])
+
+
+def test_a_system_user_that_is_no_uuid_is_refused_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    workflow = Workflow("deep_scan", dict, lambda _item, _tools: None, settings=PipelineSettings)
+    monkeypatch.setenv("SCHEDULER_SYSTEM_USER_ID", "the scheduler")
+    with pytest.raises(UserError, match="SCHEDULER_SYSTEM_USER_ID"):
+        read({"deep_scan": workflow}, env_file=None)
+    monkeypatch.setenv("SCHEDULER_SYSTEM_USER_ID", "0b62fd57-3b45-4f67-9f6c-0c1f7f0c7a11")
+    own = read({"deep_scan": workflow}, env_file=None).own["deep_scan"]
+    assert str(own.scheduler_system_user_id) == "0b62fd57-3b45-4f67-9f6c-0c1f7f0c7a11"
 
 
 @pytest.fixture
