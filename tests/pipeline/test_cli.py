@@ -119,12 +119,12 @@ def test_a_cell_over_several_lines_is_one_cell(run: Run, db: psycopg.Connection)
 def test_pages_and_sitemaps_bring_their_domain_along(run: Run, db: psycopg.Connection) -> None:
     urls = (
         "url\nhttps://www.example.com/Contact#top\nhttps://user:secret@example.com/\nftp://example.com/\n"
-        "https://example.com/\u00e4\nhttps://10.0.0.1/\n"
+        "https://example.com/\u00e4\nhttps://10.0.0.1/\nhttps:\\\\user:secret@example.com\n"
     ).encode()
     result = run("import", "pages", "-", stdin=urls, code=3)
-    assert [outcome for outcome, _ in told(result)] == ["added", "invalid", "invalid", "added", "invalid"]
+    assert [outcome for outcome, _ in told(result)] == ["added", "invalid", "invalid", "added", "invalid", "invalid"]
     assert column(db, "SELECT url FROM page ORDER BY url") == [
-        "https://example.com/\u00e4",
+        "https://example.com/%C3%A4",
         "https://www.example.com/Contact",
     ]
     run("import", "sitemaps", "-", "--select", stdin=b"https://example.com/sitemap.xml\n")
