@@ -52,8 +52,8 @@ GRANT SELECT ON ALL TABLES IN SCHEMA scheduler TO scheduler_monitor;
 DO $$
 DECLARE
     f record;
-    listener_calls CONSTANT text[] := '{claim,heartbeat,succeed,fail,release,rescue,maintain,tick,dispatch,reserve}';
-    monitor_calls CONSTANT text[] := '{why,trace,_attempts,preview,doctor,_examine,_examine_cron,_index_missing,_launcher_lives,_oldest_snapshot,_cron_command,_setting,cron_home,cron_alive,cron_next,cron_previous,cron_parse,cron_timezone,redact,duration_bucket,histogram_percentile,histogram_add,histogram_sum,_shape,_depth,_cron_jobs}';
+    listener_calls CONSTANT text[] := '{claim,heartbeat,succeed,fail,release,rescue,maintain,tick,dispatch}';
+    monitor_calls CONSTANT text[] := '{why,preview,doctor,_examine,_examine_cron,_index_missing,_launcher_lives,_oldest_snapshot,_cron_command,_setting,cron_home,cron_alive,cron_next,cron_previous,cron_parse,cron_timezone,redact,duration_bucket,histogram_percentile,histogram_add,histogram_sum,_shape,_depth,_cron_jobs}';
     cron_calls CONSTANT text[] := '{dispatch,maintain,tick,cron_home,_setting,_cron_command,_check_name,_cron_drop}';
 BEGIN
     FOR f IN SELECT p.oid::regprocedure::text AS name, p.proname FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = 'scheduler'::regnamespace LOOP

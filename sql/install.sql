@@ -68,10 +68,10 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0002');
 \ir pipeline/budget.sql
 \ir pipeline/trace.sql
 \ir pipeline/register.sql
-\ir pipeline/grants.sql
 \endif
 \ir grants.sql
 \if :pipeline
+\ir pipeline/grants.sql
 \ir pipeline/setup.sql
 \endif
 

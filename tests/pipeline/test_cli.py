@@ -275,7 +275,7 @@ def test_an_email_that_two_domains_have_must_be_named_by_id(run: Run, db: psycop
 
 
 def test_a_trace_leads_from_the_contact_back_to_the_search_with_times_and_attempts(
-    run: Run, db: psycopg.Connection
+    run: Run, db: psycopg.Connection, connect: Connect
 ) -> None:
     fill(db)
     db.execute("INSERT INTO sitemap_file (domain_id, url) SELECT id, 'https://example.org/index.xml' FROM domain")
@@ -307,6 +307,8 @@ def test_a_trace_leads_from_the_contact_back_to_the_search_with_times_and_attemp
     ]
     assert steps[3]["attempts"] == 0, "its metadata was never fetched"
     assert "plumber in Austin, TX" in run("trace", "info@example.org").stdout
+    monitor = connect("scheduler_monitor")
+    assert column(monitor, f"SELECT count(*) FROM scheduler.trace('{steps[-1]['id']}')") == [9]
 
 
 def test_selecting_by_filter_asks_first_and_counts(run: Run, db: psycopg.Connection) -> None:
