@@ -300,7 +300,7 @@ def _visible(body: LexborNode | None, *, every: bool) -> Text:
     for node in body.traverse(include_text=True) if body is not None else ():
         kind = node.tag_id
         if kind == text:
-            key = node.parent.mem_id  # type: ignore[union-attr] - a text in a body has one
+            key = node.parent.mem_id  # type: ignore[union-attr]
             container = blocks.get(key, key)
             if container in unread:
                 continue
