@@ -63,7 +63,7 @@ def _footer(dice: random.Random, host: str) -> str:
     team = "".join(
         f'<div class="team-member"><h4>Jane Smith{chr(97 + n)}</h4><p class="role">Manager</p>'
         f'<a href="mailto:jane{n}@{host}">write</a> <a href="tel:+1512472{dice.randint(1000, 9999)}">call</a></div>'
-        for n in range(6)
+        for n in range(dice.randint(0, 4))
     )
     return (
         f"</main><footer>{team}<p>info [at] {host.replace('.', ' [dot] ')} or mail us at hello@{host}, logo@2x.png</p>"

@@ -223,7 +223,7 @@ def _spoken(page: Page) -> Iterator[Candidate]:
 
 def _around(page: Page, text: str, start: int, end: int, rule: str) -> Iterator[Candidate]:
     start -= text[start - 1 : start] == " "
-    name = _NAME_BEFORE.search(text[max(0, start - 100) : start])
+    name = _NAME_BEFORE.search(text[max(0, start - 64) : start])
     host = _HOST_AFTER.match(text, end, end + 200)
     if not name or not host:
         return

@@ -176,7 +176,7 @@ def read_page(
     """Parse a page. Broken markup is read as browsers read it; nothing raises."""
     body = source.encode("utf-8", "replace") if isinstance(source, str) else source
     # NUL would end lexbor's text early in places; a browser shows U+FFFD for it
-    body = _shallow(body[:MOST_BYTES].replace(b"\x00", b""))
+    body = _shallow(body[:MOST_BYTES].replace(b"\x00", b"") if b"\x00" in body else body[:MOST_BYTES])
     tree = LexborHTMLParser(body)
     lowered = {name.lower(): value for name, value in (headers or {}).items()}
     page = Page(tree, body, url, lowered, explained=explain)
@@ -201,9 +201,9 @@ def _shallow(body: bytes) -> bytes:
 
 def _may_be_deep(body: bytes) -> bool:
     """Counted roughly, 16 KB at a time: ten times faster than looking at each tag."""
-    tags = body.count(b"<")
-    if tags <= DEEPEST_BLOCK or tags - body.count(b"</") > MOST_BLOCKS:
-        return tags > DEEPEST_BLOCK
+    opened = body.count(b"<") - body.count(b"</")
+    if opened <= DEEPEST_BLOCK or opened > MOST_BLOCKS:
+        return opened > DEEPEST_BLOCK
     depth = 0
     for start in range(0, len(body), 16_384):
         closed = body.count(b"</", start, start + 16_384)
@@ -288,60 +288,39 @@ def _outermost(nodes: Iterable[LexborNode]) -> list[LexborNode]:
 def _visible(body: LexborNode | None, *, every: bool) -> Text:
     """Of the elements, all are kept if `every`, else those with an @: theirs are asked for.
 
-    An element that opens is seen on the way; one that closes is not, so the block of a text is looked up where nothing
-    has opened since the last one.
+    An element that opens is seen on the way; one that closes shows in that the next text is in another block.
     """
     parts: list[str] = []
     starts: list[int] = []
     nodes: list[LexborNode] = []
-    blocks: dict[int, LexborNode] = {}
-    length, opened, unread = 0, True, False
-    last: LexborNode | None = None
-    block = -1  # of the last text; 0: not looked up
+    blocks: dict[int, int] = {}  # inline element -> the block it is in; kept, so that deep nesting stays linear
+    unread: set[int] = set()
+    text, comment, inline = _TEXT_ID, _COMMENT_ID, _INLINE_IDS
+    length, block, opened = 0, 0, True
     for node in body.traverse(include_text=True) if body is not None else ():
         kind = node.tag_id
-        if kind != _TEXT_ID:
-            if kind not in _INLINE_IDS and kind != _COMMENT_ID:
-                opened = True
-                unread = unread or kind in _UNREAD_IDS
-            continue
-        if unread:
-            # of a script without text, what follows is not its text
-            if _block(node, blocks).tag_id in _UNREAD_IDS:
+        if kind == text:
+            key = node.parent.mem_id  # type: ignore[union-attr]
+            container = blocks.get(key, key)
+            if container in unread:
                 continue
-            unread = False
-        fragment = node.text_content or ""
-        if not fragment.isascii():
-            fragment = fragment.translate(_ODD)
-        if opened:
-            parts.append("\n")
-            length += 1
-            block, opened = 0, False
-        elif last is not None:
-            before, block = block or _block(last, blocks).mem_id, _block(node, blocks).mem_id
-            if before != block:
+            fragment = node.text_content or ""
+            if not fragment.isascii():
+                fragment = fragment.translate(_ODD)
+            if opened or container != block:
                 parts.append("\n")
                 length += 1
-        last = node
-        parts.append(fragment)
-        if every or "@" in fragment:
-            starts.append(length)
-            nodes.append(node)
-        length += len(fragment)
+            block, opened = container, False
+            parts.append(fragment)
+            if every or "@" in fragment:
+                starts.append(length)
+                nodes.append(node)
+            length += len(fragment)
+        elif kind in inline:
+            key = node.parent.mem_id  # type: ignore[union-attr]
+            blocks[node.mem_id] = blocks.get(key, key)
+        elif kind != comment:
+            opened = True
+            if kind in _UNREAD_IDS:
+                unread.add(node.mem_id)
     return Text("".join(parts), starts, nodes)
-
-
-def _block(node: LexborNode, known: dict[int, LexborNode]) -> LexborNode:
-    """The block an inline element or a text is in; kept, so that deep nesting stays linear."""
-    climbed: list[int] = []
-    above = node.parent or node
-    while above.tag_id in _INLINE_IDS:
-        key = above.mem_id
-        if key in known:
-            above = known[key]
-            break
-        climbed.append(key)
-        above = above.parent or node
-    for key in climbed:
-        known[key] = above
-    return above

@@ -39,7 +39,8 @@ async def test_a_selected_business_becomes_contacts(database: str, db: psycopg.C
         try:
             db.execute("INSERT INTO place (place_id) VALUES ('p')")
             db.execute(
-                "INSERT INTO local_business (place_id, website, domain_extraction_status) VALUES ('p', 'joes.test', 'Queued')"
+                "INSERT INTO local_business (place_id, website, domain_extraction_status) VALUES ('p', %s, 'Queued')",
+                ["joes.test"],
             )
             await _reaches(db, "SELECT sitemap_analysis_status::text FROM domain", ["submitted"])
             assert db.execute("SELECT status::text, sitemap_count, sitemap_url_count FROM domain").fetchall() == [
