@@ -24,6 +24,7 @@ from listener.cli import app
 from listener.discover import discover
 from listener.postgres.throwaway import throwaway
 from listener.schema import migrate
+from listener.seeds import cron_every
 from listener.settings import Settings
 
 DOCS = Path(__file__).parent
@@ -53,6 +54,9 @@ SELECT a.attname, col_description(a.attrelid, a.attnum) FROM pg_attribute AS a
 WHERE a.attrelid = 'scheduler.workflow'::regclass AND a.attnum > 0"""
 
 
+_SCHEDULES = "SELECT name, schedule, batch_size, max_instances FROM scheduler.workflow ORDER BY name"
+
+
 def write(url: str) -> dict[Path, str]:
     """The pages as they should be."""
     with psycopg.connect(url) as db:
@@ -66,7 +70,7 @@ def write(url: str) -> dict[Path, str]:
             "pages": _pages,
         }
         written = {page: _fill(page.read_text(), regions) for page in pages()}
-    return {**written, ENV_EXAMPLE: "\n".join((*_env_example(), ""))}
+        return {**written, ENV_EXAMPLE: "\n".join((*_env_example(db), ""))}
 
 
 def pages() -> list[Path]:
@@ -111,14 +115,25 @@ def _settings() -> Iterator[str]:
         yield ""
 
 
-def _env_example() -> Iterator[str]:
-    yield "# Every setting at its default, written by `python -m docs.reference`. docs/settings.md says more."
+def _env_example(db: psycopg.Connection) -> Iterator[str]:
+    yield "# Every setting at its default. Copy this file to .env and keep what you change; the environment wins."
+    yield "# Written by `make reference`; docs/settings.md says more."
+    seen: set[str] = set()
     for title, kind in _kinds():
         yield from ("", f"# --- {title} ---")
         for name, field, meaning in _fields(kind):
-            yield ""
-            yield from (f"# {line}" for line in meaning.splitlines())
-            yield f"# {name}={_default(field)}"
+            if name not in seen:
+                seen.add(name)
+                yield from ("", *(f"# {line}" for line in meaning.splitlines()), f"{name}={_default(field)}")
+    yield from ("", "# --- Schedules ---", "")
+    yield "# Applied when a database is first set up and by `scrapersky schedules apply`; after that it is the truth."
+    yield "# Minutes must divide an hour, or be whole hours that divide a day."
+    prefixes = {workflow.name: workflow.env_prefix for workflow in discover().values()}
+    for name, schedule, batch_size, max_instances in db.execute(_SCHEDULES).fetchall():
+        if name in prefixes:
+            minutes = next(n for n in range(1, 1441) if 1440 % n == 0 and cron_every(n) == schedule)
+            yield from ("", f"# {name}", f"{prefixes[name]}INTERVAL_MINUTES={minutes}")
+            yield from (f"{prefixes[name]}BATCH_SIZE={batch_size}", f"{prefixes[name]}MAX_INSTANCES={max_instances}")
 
 
 def _kinds() -> Iterator[tuple[str, type[BaseSettings]]]:
@@ -129,13 +144,16 @@ def _kinds() -> Iterator[tuple[str, type[BaseSettings]]]:
         if workflow.settings is not None:
             users.setdefault(workflow.settings, []).append(workflow.name)
     for kind, names in users.items():
-        yield ", ".join(names), kind
+        yield ", ".join(sorted(names)), kind
 
 
 def _fields(kind: type[BaseSettings]) -> Iterator[tuple[str, FieldInfo, str]]:
     texts = _docstrings(kind)
     for name, field in kind.model_fields.items():
-        yield f"{kind.model_config.get('env_prefix', '')}{name}".upper(), field, texts.get(name, "")
+        alias = field.validation_alias
+        # an alias is the variable's whole name: several classes share it
+        variable = alias if isinstance(alias, str) else f"{kind.model_config.get('env_prefix', '')}{name}"
+        yield variable.upper(), field, texts.get(name, "")
 
 
 def _docstrings(kind: type[BaseSettings]) -> dict[str, str]:

@@ -64,7 +64,7 @@ DECLARE
     depth integer := 0;
     began integer := 1;
     closed integer;
-    parts text[] := '{}';
+    parts text[] := ARRAY[]::text[];
     part text;
 BEGIN
     -- the server's own text has every AND in parentheses and every quote doubled, so counting both is enough
@@ -86,7 +86,7 @@ BEGIN
     END LOOP;
     IF body LIKE '(%' AND closed = length(body) THEN
         RETURN QUERY SELECT * FROM scheduler._clauses(substr(body, 2, length(body) - 2));
-    ELSIF parts = '{}' THEN
+    ELSIF cardinality(parts) = 0 THEN
         RETURN NEXT body;
     ELSE
         FOREACH part IN ARRAY parts || substr(body, began) LOOP
@@ -117,8 +117,8 @@ AS $$
 DECLARE
     clause text;
     holds boolean;
-    unmet text[] := '{}';
-    gates text[] := '{}';
+    unmet text[] := ARRAY[]::text[];
+    gates text[] := ARRAY[]::text[];
 BEGIN
     IF w.ready IS NULL THEN
         RETURN format('the workflow has no ready predicate; SELECT * FROM scheduler.enqueue(%L, ARRAY[%L])', w.name, item);

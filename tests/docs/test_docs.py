@@ -56,7 +56,7 @@ def test_its_code_can_at_least_be_read(page: Path) -> None:
             case "sh":
                 subprocess.run(["bash", "-n"], input=block.code, text=True, check=True)
             case kind:
-                assert kind in {"sql", "text"}, f"say what this is: {block.code[:60]}"
+                assert kind in {"console", "sql", "text"}, f"say what this is: {block.code[:60]}"
 
 
 def test_the_reference_is_todays(postgres: Postgres) -> None:

@@ -56,22 +56,29 @@ class Proxy:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        # the sockets are closed by the loop's next turns
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         if task is not None:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+        self._writers.add(writer)
         # a task of a stream server that ends as cancelled is reported as an error
         with contextlib.suppress(OSError, asyncio.CancelledError):
-            there, back = await asyncio.open_connection("127.0.0.1", self._target)
-            self._writers |= {writer, back}
             try:
-                await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+                there, back = await asyncio.open_connection("127.0.0.1", self._target)
+                self._writers.add(back)
+                try:
+                    await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+                finally:
+                    self._writers.discard(back)
+                    back.transport.abort()
             finally:
-                for end in (writer, back):
-                    self._writers.discard(end)
-                    end.close()
+                self._writers.discard(writer)
+                writer.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

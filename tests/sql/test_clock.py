@@ -118,7 +118,7 @@ def test_without_pg_cron_everything_works_and_the_listener_is_the_clock(without_
     queue.want()
     assert one(db, "SELECT scheduler.cron_home()") == "missing"
     assert one(db, "SELECT clock FROM scheduler.schedules WHERE workflow = 'job'").startswith("nobody")
-    assert ("info", "pg_cron is not loaded; listeners are the clock") in db.execute(
+    assert ("info", "pg_cron is not loaded") in db.execute(
         "SELECT severity, finding FROM scheduler.doctor()"
     ).fetchall()
     overdue(db)

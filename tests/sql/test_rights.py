@@ -12,7 +12,7 @@ from tests.sql.queue import Queue, call, one
 MONITOR, LISTENER, ADMIN = "scheduler_monitor", "scheduler_listener", "scheduler_admin"
 
 # Role and what it may call beyond the roles above it: a listener may look as well, an admin may do everything.
-LOOKS = """why preview doctor redact duration_bucket histogram_add histogram_percentile histogram_sum
+LOOKS = """why preview doctor verify_deploy redact duration_bucket histogram_add histogram_percentile histogram_sum
            cron_home cron_alive cron_next cron_previous cron_parse cron_timezone"""
 WORKS = "claim heartbeat succeed fail release rescue maintain tick dispatch"
 OPERATES = """create_workflow alter_workflow drop_workflow repair_workflow sync_cron
@@ -88,13 +88,21 @@ def test_internal_functions_are_for_those_who_operate_or_for_the_views(db: psyco
         "_cron_jobs",
         "_cron_nearest",
         "_depth",
-        "_examine",
         "_examine_cron",
+        "_examine_environment",
+        "_examine_listeners",
+        "_examine_server",
+        "_examine_table",
+        "_examine_vacuum",
+        "_grants",
         "_index_missing",
         "_launcher_lives",
-        "_oldest_snapshot",
+        "_listened",
+        "_session",
         "_setting",
         "_shape",
+        "_threshold",
+        "_trigger_missing",
     ]
 
 

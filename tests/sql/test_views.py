@@ -170,7 +170,7 @@ def test_why_tells_the_life_of_an_item(db: psycopg.Connection) -> None:
         return str(one(db, "SELECT scheduler.why('job', %s)", key))
 
     assert why(99) == "There is no row with id = '99' in public.item."
-    assert why().startswith("Its status is NULL and nothing asks for it: the ready predicate is not true for it")
+    assert why().startswith("Its status is NULL and nothing asks for it: it is gated until someone decides: wanted.")
     queue.want()
     assert why().startswith("It is ready. The next dispatch is at")
     call(db, "dispatch", name="job")
@@ -185,7 +185,7 @@ def test_why_tells_the_life_of_an_item(db: psycopg.Connection) -> None:
     assert "as attempt 1 of 2, in run" in why()
     queue.fail(claim.run, "2", error="no answer")
     assert "Attempt 1 of 2 failed at" in why()
-    assert "no answer. It is queued again at" in why()
+    assert "no answer. It backs off until" in why()
     queue.due()
     queue.fail(queue.claim().run, "2", error="no answer")
     assert "It is in the dead letter since" in why()
@@ -204,7 +204,7 @@ def test_why_tells_the_life_of_an_item(db: psycopg.Connection) -> None:
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
-        ({"max_instances": 1}, "1 runs are open, which is max_instances"),
+        ({"max_instances": 1}, "1 run(s) are open, which is max_instances"),
         ({"rate_limit": 1}, "the rate limit of 1 in 00:01:00 is used up"),
     ],
 )
