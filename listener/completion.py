@@ -4,6 +4,7 @@ An idle lane commits at once; a busy one lets outcomes gather for a moment, so t
 """
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from listener import engine
 from listener.backoff import Backoff
 from listener.database import Database, Transaction
-from listener.faults import describe, is_bad_data, is_passing, is_structural, is_unreachable
+from listener.faults import describe, is_bad_data, is_passing, is_structural, is_unreachable, words
 from listener.metrics import LaneMetrics, bucket
 from listener.run import Failure, Outcome, Release, Run, Success
 from listener.workflow import Done, Reject, Retry, Workflow, is_async
@@ -30,7 +31,7 @@ class SaveError(Exception):
     """`save` failed, not the engine: `cause` says how."""
 
     def __init__(self, cause: Exception) -> None:
-        super().__init__(str(cause))
+        super().__init__(describe(cause))
         self.cause = cause
 
 
@@ -45,12 +46,14 @@ class Completion:
         log: logging.LoggerAdapter[logging.Logger],
         *,
         is_busy: Callable[[], bool],
+        taken: Callable[[], None],
         settled: Callable[[Run], None],
     ) -> None:
         self._database = database
         self._metrics = metrics
         self._log = log
         self._is_busy = is_busy
+        self._taken = taken
         self._settled = settled
         self._save = _saver(workflow)
         self._outbox: list[Outcome] = []
@@ -64,6 +67,7 @@ class Completion:
 
     @property
     def unsaved(self) -> int:
+        """How many wait for the commit that is under way to end."""
         return len(self._outbox)
 
     @property
@@ -99,11 +103,17 @@ class Completion:
                 self._timer.cancel()
                 self._timer = None
             batch, self._outbox = self._outbox, []
+            self._taken()
             by_run: dict[int, list[Outcome]] = {}
             for outcome in batch:
                 by_run.setdefault(outcome.job.run.id, []).append(outcome)
             for outcomes in by_run.values():
-                await self._settle(outcomes[0].job.run, outcomes)
+                try:
+                    await self._settle(outcomes[0].job.run, outcomes)
+                except Exception:
+                    # a fault of ours; the outcomes of the other runs must not go with it
+                    run = outcomes[0].job.run.id
+                    self._log.exception("results lost; their items are tried again", extra={"run": run})
             if not self._outbox:
                 self._empty.set()
 
@@ -281,9 +291,28 @@ def _saver(workflow: Workflow[Any, Any]) -> Save | None:
             if awaitable:
                 await save(transaction.session, results)
             else:
-                await transaction.session.run_sync(save, results)
+                refuse_coroutine("save", await transaction.session.run_sync(save, results))
             await transaction.session.flush()
         except Exception as error:
             raise SaveError(error) from error
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) or is_cancelled():
+                raise
+            # SystemExit would end the listener, and a cancellation from within the task that commits
+            raise SaveError(RuntimeError(f"save raised {type(error).__name__}: {words(error)}".rstrip(": "))) from error
 
     return run
+
+
+def refuse_coroutine(what: str, result: Any) -> None:
+    """A plain function that returns a coroutine has done nothing yet, and nobody would ever run it."""
+    if inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()
+        raise TypeError(f"{what} is a plain function, but returned something to await: declare it with 'async def'")
+
+
+def is_cancelled() -> bool:
+    """Whether somebody wants the current task to end; code that runs in it may raise CancelledError on its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

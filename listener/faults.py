@@ -50,9 +50,17 @@ def is_bad_data(error: BaseException) -> bool:
 def describe(error: BaseException) -> str:
     """One line for a person, fit for a text column: no NUL, no lone surrogate."""
     found = driver_error(error)
-    text = str(found.diag.message_primary or found) if found is not None else str(error)
+    text = words(error) if found is None else str(found.diag.message_primary or found)
     name = type(found or error).__name__
     return storable(f"{name}: {text}" if text else name)
+
+
+def words(error: BaseException) -> str:
+    """What an error says; nothing, if saying it fails too."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def storable(text: str) -> str:

@@ -13,6 +13,7 @@ import psycopg
 from listener import __version__, engine, systemd
 from listener.backoff import Backoff
 from listener.clock import Clock
+from listener.completion import is_cancelled
 from listener.database import Database, connection_string
 from listener.doorbell import Doorbell
 from listener.errors import UserError
@@ -36,6 +37,8 @@ TEMPORARY = 75
 _RELEASE_SECONDS = 5.0
 """After the patience of a drain is over: how long giving items back may take."""
 _WELL_SECONDS = 30.0
+_HEALED_SECONDS = 60.0
+"""A part that has run for so long is started again at once."""
 
 _FIXED = ("listener_workflows", "listener_poll_only", "listener_statement_seconds")
 """Settings that a reload does not change."""
@@ -231,10 +234,15 @@ class Listener:
         async def keep() -> None:
             backoff = Backoff(0.5, 30)
             while True:
+                started = time.monotonic()
                 try:
                     return await part()
-                except Exception:
+                except (Exception, asyncio.CancelledError) as error:
+                    if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                        raise
                     _log.exception("a part broke and is started again", extra={"part": name})
+                    if time.monotonic() - started > _HEALED_SECONDS:
+                        backoff.reset()
                     await asyncio.sleep(backoff.next())
 
         task = asyncio.create_task(keep(), name=name)
@@ -283,6 +291,8 @@ class Listener:
     async def _pulse(self) -> None:
         while True:
             self.metrics.loop_turned = time.monotonic()
+            for lane in self.lanes.values():
+                lane.let_go()
             await asyncio.sleep(0.5)
 
     def _is_well(self) -> bool:
