@@ -4,7 +4,6 @@ An idle lane commits at once; a busy one lets outcomes gather for a moment, so t
 """
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -12,10 +11,10 @@ from typing import Any
 from listener import engine
 from listener.backoff import Backoff
 from listener.database import Database, Transaction
-from listener.faults import describe, is_bad_data, is_passing, is_structural, is_unreachable, words
+from listener.faults import describe, is_bad_data, is_cancelled, is_passing, is_structural, is_unreachable, words
 from listener.metrics import LaneMetrics, bucket
 from listener.run import Failure, Outcome, Release, Run, Success
-from listener.workflow import Done, Reject, Retry, Workflow, is_async
+from listener.workflow import Done, Reject, Retry, Workflow, is_async, refuse_coroutine
 
 LINGER_SECONDS = 0.05
 """How long an outcome may wait for others while the lane is busy."""
@@ -302,17 +301,3 @@ def _saver(workflow: Workflow[Any, Any]) -> Save | None:
             raise SaveError(RuntimeError(f"save raised {type(error).__name__}: {words(error)}".rstrip(": "))) from error
 
     return run
-
-
-def refuse_coroutine(what: str, result: Any) -> None:
-    """A plain function that returns a coroutine has done nothing yet, and nobody would ever run it."""
-    if inspect.isawaitable(result):
-        if inspect.iscoroutine(result):
-            result.close()
-        raise TypeError(f"{what} is a plain function, but returned something to await: declare it with 'async def'")
-
-
-def is_cancelled() -> bool:
-    """Whether somebody wants the current task to end; code that runs in it may raise CancelledError on its own."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

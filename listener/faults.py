@@ -1,5 +1,7 @@
 """What kind of trouble an error is. The answer decides whether to try again, split a batch, or give an item up."""
 
+import asyncio
+
 import psycopg
 
 _UNREACHABLE = ("08", "57P01", "57P02", "57P03", "57P05")
@@ -45,6 +47,12 @@ def is_bad_data(error: BaseException) -> bool:
     if found is None:
         return False
     return (found.sqlstate or "").startswith("22") or (found.sqlstate is None and isinstance(found, psycopg.DataError))
+
+
+def is_cancelled() -> bool:
+    """Whether somebody wants the current task to end; what runs in it may also raise CancelledError on its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def describe(error: BaseException) -> str:

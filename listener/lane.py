@@ -12,11 +12,11 @@ from uuid import UUID
 from listener import engine
 from listener.backoff import Backoff
 from listener.begun import Begun
-from listener.completion import Completion, is_cancelled, refuse_coroutine
+from listener.completion import Completion
 from listener.database import Database
 from listener.engine import Claim
 from listener.errors import UserError
-from listener.faults import describe, is_passing, storable, words
+from listener.faults import describe, is_cancelled, is_passing, storable, words
 from listener.heartbeat import Heartbeat
 from listener.items import Loader, NoLoader, UnloadableError, loader_for
 from listener.logs import FieldLog, log_of
@@ -25,7 +25,7 @@ from listener.pace import Pace
 from listener.run import Failure, Job, Outcome, Release, Run, Success
 from listener.threads import Threads
 from listener.tools import Toolbox, Tools
-from listener.workflow import Final, Hold, Reject, Retry, Workflow, is_async
+from listener.workflow import Final, Hold, Reject, Retry, Workflow, is_async, refuse_coroutine
 
 _TURN_SECONDS = 0.005
 """How long items that never wait for anything may keep the event loop from the other lanes."""
@@ -462,12 +462,21 @@ class Lane:
             return Release(job, "drained")
         else:
             text, unexpected = storable(f"{type(error).__name__}: {words(error)}".rstrip(": ")), error
+        milliseconds = self._took(job)
         self._log.warning(
             "item rejected" if permanent else "item failed",
-            extra={"run": job.run.id, "item": job.key, "attempt": job.attempt, "error": text},
+            extra={
+                "run": job.run.id,
+                "table": job.run.terms.relation,
+                "item": job.key,
+                "attempt": job.attempt,
+                "error": text,
+                "error_class": type(error).__name__,
+                "duration_ms": round(milliseconds, 1),
+            },
             exc_info=unexpected if unexpected is not None and not isinstance(unexpected, TimeoutError) else None,
         )
-        return Failure(job, text, permanent, retry_after, self._took(job))
+        return Failure(job, text, permanent, retry_after, milliseconds)
 
     def _took(self, job: Job) -> float:
         milliseconds = (time.monotonic() - job.started) * 1000

@@ -13,17 +13,17 @@ import psycopg
 from listener import __version__, engine, systemd
 from listener.backoff import Backoff
 from listener.clock import Clock
-from listener.completion import is_cancelled
 from listener.database import Database, connection_string
 from listener.doorbell import Doorbell
 from listener.errors import UserError
-from listener.faults import describe
+from listener.faults import describe, is_cancelled
 from listener.heartbeat import Heartbeat
 from listener.lane import Lane, Surroundings
 from listener.logs import log_of
 from listener.metrics import Metrics
 from listener.redact import know_url
 from listener.settings import Settings
+from listener.share import share
 from listener.tools import Toolbox
 from listener.workflow import Workflow
 
@@ -105,8 +105,12 @@ class Listener:
             )
             for name, workflow in self._workflows.items():
                 self.lanes[name] = Lane(workflow, around, self._own_settings.get(name))
-            await self._announce()
             self._heartbeat.start()
+            try:
+                await self._announce()
+            except (psycopg.Error, OSError):
+                # gone again already: said as soon as it is back, and no reason to end
+                self._keep("announce", self._announce)
             parts = self._start()
             await self._stop.wait()
             return await self._drain(parts)
@@ -152,7 +156,7 @@ class Listener:
             await self._database.replace(url)
             self._heartbeat.reconnect(url)
         if (settings.database_listen_url or url) != listened:
-            await self._doorbell.reconnect(settings.database_listen_url or url)
+            self._doorbell.reconnect(settings.database_listen_url or url)
         self._sweep("start")
         systemd.notify("READY=1")
 
@@ -363,6 +367,18 @@ async def _require_engine(connection: psycopg.AsyncConnection[Any]) -> None:
         raise UserError("The engine is not installed in this database.", "Install it with 'scrapersky migrate'.")
     if not allowed:
         raise UserError(f"Role {user} may not use the engine.", f'As an admin: GRANT scheduler_listener TO "{user}";')
+    (revision,) = await engine.one(await connection.execute("SELECT max(version_num) FROM scheduler.schema_version"))
+    known = sorted(path.stem.split("_")[0] for path in share("alembic", "versions").glob("[0-9]*.py"))
+    if revision is not None and revision not in known:
+        raise UserError(
+            f"A newer version has migrated this database to revision {revision}; this one knows up to {known[-1]}.",
+            "Install that version here too. Listeners that run already go on.",
+        )
+    if revision != known[-1]:
+        raise UserError(
+            f"This database has revision {revision}, and this listener needs {known[-1]}.",
+            "Upgrade it with 'scrapersky migrate'.",
+        )
 
 
 _PASSING = re.compile(r"starting up|shutting down|recovery|too many|connection slots|read-only", re.IGNORECASE)
