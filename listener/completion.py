@@ -11,7 +11,7 @@ from typing import Any
 from listener import engine
 from listener.backoff import Backoff
 from listener.database import Database, Transaction
-from listener.faults import describe, is_bad_data, is_passing, is_structural, is_unreachable
+from listener.faults import describe, is_bad_data, is_outage, is_passing, is_structural
 from listener.metrics import LaneMetrics, bucket
 from listener.run import Failure, Outcome, Release, Run, Success
 from listener.workflow import Done, Reject, Retry, Workflow, is_async
@@ -126,7 +126,7 @@ class Completion:
                 await self._write(run, outcomes)
             except Exception as error:
                 cause = error.cause if isinstance(error, SaveError) else error
-                if is_unreachable(cause) or (is_passing(cause) and backoff.failures < _PATIENCE):
+                if is_outage(cause) or (is_passing(cause) and backoff.failures < _PATIENCE):
                     if self._giving_up:
                         self.given_up += len(outcomes)
                         break

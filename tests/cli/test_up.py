@@ -36,7 +36,7 @@ def test_up_runs_a_database_and_a_listener_and_ctrl_c_ends_both(local: Path) -> 
         assert isinstance(private, Cluster)
         with psycopg.connect(private.url(), autocommit=True) as db:
             alive = "SELECT count(*) FROM scheduler.listeners WHERE state = 'alive'"
-            wait_until(lambda: db.execute(alive).fetchone() == (1,), 30, "the listener")
+            wait_until(lambda: db.execute(alive).fetchone() == (1,), what="the listener")
         screen.interrupt()
         screen.read_until("PostgreSQL is stopped")
         assert screen.wait() == 0
