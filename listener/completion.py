@@ -46,12 +46,14 @@ class Completion:
         *,
         is_busy: Callable[[], bool],
         settled: Callable[[Run], None],
+        pausing: Callable[[], None],
     ) -> None:
         self._database = database
         self._metrics = metrics
         self._log = log
         self._is_busy = is_busy
         self._settled = settled
+        self._pausing = pausing
         self._save = _saver(workflow)
         self._outbox: list[Outcome] = []
         self._now = asyncio.Event()
@@ -131,6 +133,8 @@ class Completion:
                         self.given_up += len(outcomes)
                         break
                     self._complain("cannot commit, trying again", cause)
+                    # while a commit waits for a lock its run cannot be given a longer lease; now it can
+                    self._pausing()
                     await asyncio.sleep(backoff.next())
                 elif is_structural(cause) and not isinstance(error, SaveError):
                     # the engine itself cannot work: a dropped column, a revoked right. Splitting would not help.
@@ -138,6 +142,8 @@ class Completion:
                         self.given_up += len(outcomes)
                         break
                     self._complain("the engine refuses to record results, trying again", cause)
+                    # while a commit waits for a lock its run cannot be given a longer lease; now it can
+                    self._pausing()
                     await asyncio.sleep(backoff.next())
                 else:
                     await self._commit_apart(run, outcomes, cause)

@@ -58,7 +58,9 @@ def is_bad_data(error: BaseException) -> bool:
     found = driver_error(error)
     if found is None or is_outage(error):
         return False
-    return (found.sqlstate or "").startswith(("22", "54")) or (found.sqlstate is None and isinstance(found, psycopg.DataError))
+    return (found.sqlstate or "").startswith(("22", "54")) or (
+        found.sqlstate is None and isinstance(found, psycopg.DataError)
+    )
 
 
 def describe(error: BaseException) -> str:

@@ -69,6 +69,7 @@ class Lane:
             self._log,
             is_busy=lambda: bool(self._waiting or self._working),
             settled=self._settled,
+            pausing=around.heartbeat.soon,
         )
         self._concurrency = 1
         self._pace = Pace()

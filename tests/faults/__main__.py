@@ -17,7 +17,9 @@ from listener.cli.table import table
 from listener.postgres.throwaway import Throwaway, throwaway
 from tests.faults import every
 from tests.faults.mix import Report, run_mix
+from tests.faults.scale import ROOMY, scale
 from tests.faults.scenario import Outcome, Scenario, run
+from tests.faults.soak import soak
 from tests.faults.stage import LEASE_SECONDS, POLL_SECONDS
 from tests.faults.verdict import Verdict
 
@@ -36,17 +38,18 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5, help="how many mixes")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--items", type=int, default=600, help="in each mix")
+    parser.add_argument("--scale", action="store_true", help="a million items, a thousand workflows, 200 connections")
     parser.add_argument("--soak", type=float, metavar="MINUTES", help="steady load with faults sprinkled in, alone")
     options = parser.parse_args()
     scenarios = every.chosen(options.only)
     if options.list:
         print(table(("fault", "quick", "control", ""), [(s.number, s.quick, s.control, s.title) for s in scenarios]))
         return 0
-    with throwaway(durable=True) as cluster:
+    with throwaway(durable=True, settings=ROOMY if options.scale else None) as cluster:
         if options.soak:
-            from tests.faults.soak import soak
-
             return soak(cluster, options.soak)
+        if options.scale:
+            return scale(cluster)
         failed: list[str] = []
         if not options.mix:
             failed += _play(cluster, scenarios)

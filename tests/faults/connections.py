@@ -11,7 +11,7 @@ from tests.faults.verdict import Verdict
 from tests.waiting import wait_until
 
 
-@fault("F3", "the server ends LISTEN, claim and heartbeat sessions", quick=True)
+@fault("F3", "the server ends LISTEN, claim and heartbeat sessions")
 def terminated(scene: Scene) -> Verdict:
     with scene.stage() as stage:
         stage.cast()
@@ -22,7 +22,7 @@ def terminated(scene: Scene) -> Verdict:
             with stage.fault(probes=1):
                 cut += stage.bench.terminate_backends(role)
         verdict = stage.finish()
-        wait_until(lambda: stage.bench.backends("doorbell") == 2, 20, "both to listen again")
+        wait_until(lambda: stage.bench.backends("doorbell") == 2, what="both to listen again")
         verdict.notes.append(f"{cut} sessions ended")
         return verdict
 
@@ -89,7 +89,7 @@ def full_of_notifications(scene: Scene) -> Verdict:
             with stage.fault():
                 stage.bench.db.execute("SELECT pg_terminate_backend(%s)", [sick.info.backend_pid])
         verdict = stage.finish()
-        wait_until(lambda: stage.bench.db.execute(usage).fetchone() == (0,), 20, "the queue to drain")
+        wait_until(lambda: stage.bench.db.execute(usage).fetchone() == (0,), what="the queue to drain")
         verdict.notes.append(f"queue {used[0]:.1%} full of payloads for nobody, then drained")
         return verdict
 

@@ -39,7 +39,7 @@ def full_tables(scene: Scene) -> Verdict:
         stage.await_effects(5)
         with psycopg.connect(url, autocommit=True) as filler:
             _fill(filler)
-            wait_until(lambda: any("No space left" in p.log() for p in stage.listeners), 30, "the disk to matter")
+            wait_until(lambda: any("No space left" in p.log() for p in stage.listeners), what="the disk to matter")
             stage.last(4)
             with stage.fault(probes=0):
                 filler.execute("DROP TABLE filler")
@@ -75,7 +75,7 @@ def full_log(scene: Scene) -> Verdict:
                     hog.execute("INSERT INTO junk SELECT repeat(md5(n::text), 60) FROM generate_series(1, 2000) AS n")
             except psycopg.OperationalError:
                 pass  # the server has stopped
-        wait_until(lambda: cluster.cluster.pid is None or not _answers(stage.bench.url), 30, "the server to stop")
+        wait_until(lambda: cluster.cluster.pid is None or not _answers(stage.bench.url), what="the server to stop")
         cluster.cluster.stop("immediate")
         subprocess.run(["mount", "-o", "remount,size=512m", folder], check=True)
         cluster.cluster.start(cluster.server)

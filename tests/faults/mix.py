@@ -4,13 +4,13 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import psycopg
 
 from listener.postgres.throwaway import Throwaway
-from tests.faults.stage import LEASE_SECONDS, Stage, staged
+from tests.faults.stage import CHAOS, LEASE_SECONDS, Stage, staged
 from tests.faults.verdict import Verdict
 
 
@@ -26,11 +26,14 @@ class Report:
 class Trouble:
     """What can be done to a listener or to the server in the middle of its work."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, entries: Sequence[str] = (CHAOS,)) -> None:
         self._stage = stage
+        self._entries = entries
 
     def kill(self, number: int) -> None:
-        self._stage.kill(number)
+        """kill -9, and a supervisor that starts it again."""
+        self._stage.listeners[number].kill()
+        self._stage.listeners[number] = self._stage.start(number, entries=self._entries)
 
     def freeze(self, number: int) -> None:
         """Longer than its lease, so that others have its items when it wakes."""
@@ -93,8 +96,8 @@ class Trouble:
 
     def drain(self, number: int) -> None:
         self._stage.listeners[number].signal(signal.SIGTERM)
-        self._stage.listeners[number].wait(40)
-        self._stage.listeners[number] = self._stage.start(number)
+        self._stage.listeners[number].wait()
+        self._stage.listeners[number] = self._stage.start(number, entries=self._entries)
 
     @property
     def kinds(self) -> dict[str, Callable[[int], None]]:

@@ -25,14 +25,17 @@ def dead_api(scene: Scene) -> Verdict:
         stage.cast()
         stage.sink.status, stage.sink.retry_after = 429, "1"
         stage.queue(8)
-        wait_until(lambda: len(stage.sink.moments) >= 16, 30, "two tries each")
+        wait_until(lambda: len(stage.sink.moments) >= 16, what="two tries each")
         early = stage.number("SELECT count(*) FROM scheduler.attempt WHERE retry_at < last_at + interval '0.9 second'")
         assert early == 0, f"{early} items wait less than Retry-After"
         stage.sink.status, stage.sink.retry_after = 500, None
         stage.queue(60)
         tripped = "SELECT count(*) FROM scheduler.state WHERE breaker_state = 'open'"
-        wait_until(lambda: stage.number(tripped), 30, "the breaker to trip")
-        wait_until(lambda: stage.number("SELECT count(*) FROM scheduler.run WHERE finished_at IS NULL") == 0, 20)
+        wait_until(lambda: stage.number(tripped), what="the breaker to trip")
+        wait_until(
+            lambda: stage.number("SELECT count(*) FROM scheduler.run WHERE finished_at IS NULL") == 0,
+            what="its runs to end",
+        )
         before = len(stage.sink.moments)
         stage.last(3)
         calls = len(stage.sink.moments) - before
@@ -50,11 +53,12 @@ def huge(scene: Scene) -> Verdict:
     with scene.stage() as stage:
         stage.cast(1, env={"LISTENER_STATEMENT_SECONDS": "60"})
         stage.queue(5)
-        stage.queue(1, "result huge")
+        (key,) = stage.queue(1, "result huge")
         with stage.fault():
             stage.queue(5)
+            wait_until(lambda: stage.number("SELECT count(*) FROM scheduler.dead_letter"), what="it to be given up")
         verdict = stage.finish()
-        calls = stage.sink.calls["chaos:6"]
+        calls = stage.sink.calls[f"chaos:{key}"]
         assert verdict.dead == 1, f"{verdict.dead} dead"
         assert calls == 1, f"called {calls} times: it can never be saved, and was tried again"
         verdict.notes.append(f"refused for good at once; listener at most {_most_memory(stage)} MiB")

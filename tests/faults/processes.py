@@ -24,7 +24,7 @@ def killed(scene: Scene) -> Verdict:
             stage.queue(9)
             (killer,) = stage.queue(1, task)
             stage.queue(10)
-            wait_until(lambda: not all(process.running for process in stage.listeners), 30, task)
+            wait_until(lambda: not all(process.running for process in stage.listeners), what=task)
             struck.append((time.time(), stage.keys_under_way()))
             for process in stage.revive():
                 process.wait_line("ready")
@@ -37,7 +37,7 @@ def killed(scene: Scene) -> Verdict:
         return verdict
 
 
-@fault("F2", "SIGSTOP for longer than the lease, then SIGCONT", quick=True, control=True)
+@fault("F2", "SIGSTOP for longer than the lease, then SIGCONT", control=True)
 def frozen(scene: Scene) -> Verdict:
     with scene.stage() as stage:
         stage.cast(1)
@@ -94,7 +94,7 @@ def long_work(scene: Scene) -> Verdict:
         return verdict
 
 
-@fault("F20", "an item that kills every listener that takes it", quick=True)
+@fault("F20", "an item that kills every listener that takes it")
 def poison(scene: Scene) -> Verdict:
     with scene.stage(max_attempts=3, batch_size=10) as stage:
         stage.cast()
@@ -107,7 +107,7 @@ def poison(scene: Scene) -> Verdict:
             stage.revive()
             return stage.number("SELECT count(*) FROM scheduler.dead_letter") > 0
 
-        wait_until(is_over, 60, "the killer to be found")
+        wait_until(is_over, what="the killer to be found")
         stage.over()
         verdict = stage.finish()
         dead = stage.bench.db.execute("SELECT key FROM scheduler.dead_letter").fetchall()
@@ -116,7 +116,7 @@ def poison(scene: Scene) -> Verdict:
         return verdict
 
 
-@fault("F28", "SIGTERM under load, with slow work", quick=True)
+@fault("F28", "SIGTERM under load, with slow work")
 def drained(scene: Scene) -> Verdict:
     with scene.stage() as stage:
         stage.cast(env={"LISTENER_DRAIN_SECONDS": "1"})
@@ -177,9 +177,9 @@ def two_versions(scene: Scene) -> Verdict:
         with stage.fault():
             stage.listeners.append(stage.start(1, entries=(CHAOS, "later = tests.faults.workflow:later")))
             stage.queue(40)
-            wait_until(lambda: one(stage.bench.db, waiting) == 0, 30, "the new version")
+            wait_until(lambda: one(stage.bench.db, waiting) == 0, what="the new version")
         done = "SELECT count(*) FROM coming WHERE status = 'Completed'"
-        wait_until(lambda: one(stage.bench.db, done) == 20, 30, "the new workflow's items")
+        wait_until(lambda: one(stage.bench.db, done) == 20, what="the new workflow's items")
         # both write into the same table of effects: those of the new one are counted and set aside
         gone = stage.bench.db.execute("DELETE FROM effect WHERE result = 'new'").rowcount
         assert gone == 20, f"{gone} effects of 20 new items"

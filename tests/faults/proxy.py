@@ -16,7 +16,8 @@ class Proxy:
     """`stall` forwards nothing and says nothing, as a silent partition does; what was under way arrives later."""
 
     def __init__(self, target: int) -> None:
-        self._target = target
+        self.target = target
+        """The server's port; a new one counts for new connections."""
         self._mode: Mode = "pass"
         self.delay = 0.05
         """How long each packet takes while the network is slow."""
@@ -72,7 +73,7 @@ class Proxy:
         # a task of a stream server that ends as cancelled is reported as an error
         with contextlib.suppress(OSError, asyncio.CancelledError):
             try:
-                there, back = await asyncio.open_connection("127.0.0.1", self._target)
+                there, back = await asyncio.open_connection("127.0.0.1", self.target)
                 self._writers.add(back)
                 try:
                     await asyncio.gather(self._pump(reader, back), self._pump(there, writer))

@@ -60,10 +60,10 @@ def launcher_killed(scene: Scene) -> Verdict:
         launcher = one(stage.bench.db, _LAUNCHER)
         assert launcher is not None, "pg_cron has no launcher"
         os.kill(launcher, signal.SIGKILL)
-        wait_until(lambda: _is_back(stage), 30, "the server to come back")
+        wait_until(lambda: _is_back(stage), what="the server to come back")
         stage.over()
         verdict = stage.finish()
-        wait_until(lambda: one(stage.bench.db, _LAUNCHER) is not None, 20, "pg_cron to come back")
+        wait_until(lambda: one(stage.bench.db, _LAUNCHER) is not None, what="pg_cron to come back")
         return verdict
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import psycopg
 
+from listener.database import LOCK_SECONDS
 from tests.faults.processes import linger
 from tests.faults.scenario import Scene, fault
 from tests.faults.verdict import Verdict
@@ -58,13 +59,13 @@ def held_snapshot(scene: Scene) -> Verdict:
 
 @fault("F12", "the table locked for longer than lock_timeout and the lease")
 def timeouts(scene: Scene) -> Verdict:
-    with scene.stage() as stage:
+    with scene.stage(lease=f"{LOCK_SECONDS + 1} seconds") as stage:
         stage.cast(env={"LISTENER_STATEMENT_SECONDS": "10"})
         stage.queue(40, "slow 0.3")
         stage.await_effects(5)
         with stage.fault(), psycopg.connect(stage.bench.url) as blocker:
             blocker.execute("LOCK TABLE item IN ACCESS EXCLUSIVE MODE")
-            stage.last(7)  # a listener's statement waits 5 s for a lock
+            stage.last(2 * LOCK_SECONDS + 2)
         verdict = stage.finish()
         said = [line["error"] for process in stage.listeners for line in process.lines() if "error" in line]
         assert any("lock timeout" in text for text in said), said
@@ -116,7 +117,7 @@ def unloadable(scene: Scene) -> Verdict:
         stage.bench.db.execute(handler, [str(broken)])
         for role in ("listener", "heartbeat"):
             stage.bench.terminate_backends(role)
-        wait_until(lambda: any("load library" in process.log() for process in stage.listeners), 30, "the complaint")
+        wait_until(lambda: any("load library" in process.log() for process in stage.listeners), what="the complaint")
         stage.last(4)
         with stage.fault(probes=0):
             stage.bench.db.execute(handler, ["$libdir/plpgsql"])

@@ -81,11 +81,6 @@ class Stage:
             for process in self.listeners:
                 process.wait_line("ready")
 
-    def kill(self, number: int) -> None:
-        """kill -9, and a supervisor that starts it again."""
-        self.listeners[number].kill()
-        self.listeners[number] = self.start(number)
-
     def revive(self) -> list[Process]:
         """As a supervisor does: start again what has died."""
         dead = [index for index, process in enumerate(self.listeners) if not process.running]
@@ -193,8 +188,14 @@ def staged(
         bench = Bench(url, folder)
         stack.callback(bench.close)
         bench.db.execute("ALTER TABLE effect ADD COLUMN at timestamptz")
-        usual = {"batch_size": 20, "concurrency": 10, "max_attempts": 50, "breaker": False}
-        bench.adopt(name, "item", lease=f"{LEASE_SECONDS} seconds", **{**usual, **(terms or {})})
+        usual = {
+            "lease": f"{LEASE_SECONDS} seconds",
+            "batch_size": 20,
+            "concurrency": 10,
+            "max_attempts": 50,
+            "breaker": False,
+        }
+        bench.adopt(name, "item", **{**usual, **(terms or {})})
         if not fenced:
             bench.db.execute(NO_FENCE)
         port = int(conninfo.conninfo_to_dict(url)["port"] or 0)

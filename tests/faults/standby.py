@@ -32,7 +32,7 @@ class Standby:
         settings = self._data / "postgresql.auto.conf"
         settings.write_text(settings.read_text() + "primary_conninfo = ''\n")
         self._pg_ctl("reload")
-        wait_until(lambda: _execute(self._primary, _STREAMING) is False, 20, "the standby to stop following")
+        wait_until(lambda: _execute(self._primary, _STREAMING) is False, what="the standby to stop following")
 
     def promote(self) -> None:
         self._pg_ctl("promote")
