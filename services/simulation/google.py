@@ -59,9 +59,11 @@ class Google:
     """What happens to the next calls instead: an HTTP status such as 503, or `truncated`, or empty for nothing."""
     calls: list[Call] = field(default_factory=list)
     """Those that would have been paid for."""
+    vanished: frozenset[str] = frozenset()
+    """Ids that a search still finds and whose details are gone."""
 
     def __post_init__(self) -> None:
-        self._by_id = {place["id"]: place for place in self.places}
+        self._by_id = {place["id"]: place for place in self.places if place["id"] not in self.vanished}
         self._tokens: dict[str, tuple[str, str, int, float]] = {}
         self._spent: dict[str, deque[float]] = {"search": deque(), "details": deque()}
         self._lock = threading.Lock()
