@@ -4,7 +4,6 @@ import os
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from services.simulation.world import World
 
 KEY = "simulated-key"
-WEB_PORT = 8642
 FIRING_SECONDS = 90
 """pg_cron fires at the start of a minute; this is a minute and some patience. A listener as the clock may be late."""
 STALLED_SECONDS = 60
@@ -71,6 +69,8 @@ def demo(
     from listener.postgres.home import local_directory
     from listener.postgres.provide import provide
     from listener.schema import migrate
+    from listener.postgres.port import first_free
+    from listener.web.server import DEFAULT_PORT
     from services.simulation.world import make_world
 
     provided = provide(directory, say=say)
@@ -83,7 +83,7 @@ def demo(
     log.parent.mkdir(parents=True, exist_ok=True)
     with psycopg.connect(provided.url, autocommit=True) as db, _internet(world) as (google, replay):
         _require_own_database(db, world)
-        port = _free_port()
+        port = first_free(DEFAULT_PORT)
         with _hurried(db), _listener(provided.url, google, replay, port, log) as listener:
             show = Show(db, listener, world, log, quick=quick)
             show.live.note(f"Watch it in a browser too: http://127.0.0.1:{port}/")
@@ -310,18 +310,6 @@ def _listener(url: str, google: str, replay: str, port: int, log: Path) -> Itera
                 process.wait()
 
 
-def _free_port() -> int:
-    """The usual one of the web page, or any."""
-    for port in (WEB_PORT, 0):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise UserError("No port of this machine is free.")
-
-
 def _report(db: psycopg.Connection, world: "World", show: Show) -> None:
     from services.simulation.compare import dead_letters
 
@@ -358,7 +346,11 @@ def _verify(db: psycopg.Connection, world: "World") -> None:
     _step("Found beside expected")
     wrong = differences(db, world)
     if wrong:
-        raise UserError("What was found is not what is there:\n  " + "\n  ".join(wrong[:30]), "This is a bug.")
+        raise UserError(
+            "What was found is not what is there:\n  " + "\n  ".join(wrong[:30]),
+            "This is a bug, unless the database holds the town of another version: then begin anew after"
+            " `scrapersky db destroy`.",
+        )
     good = (
         f"Exactly the town's {len(world.emails)} addresses, {len(world.phones)} phone numbers and {len(world.expected)}"
         f" domains, and its {len(world.dead)} dead letters for their reasons: none missing, none invented, none twice."
@@ -367,12 +359,14 @@ def _verify(db: psycopg.Connection, world: "World") -> None:
 
 
 def _say_goodbye(directory: Path | None, log: Path, *, private: bool) -> None:
+    from listener.web.server import DEFAULT_PORT
+
     # Not every shell has .venv/bin in its path.
     command = "scrapersky" if shutil.which("scrapersky") else os.path.relpath(sys.argv[0])
     option = f" --dir {shlex.quote(str(directory))}" if directory else ""
     where = f"SCRAPERSKY_LOCAL={shlex.quote(str(directory))} " if directory else ""
     say("\nLook around:")
-    say(f"  {where}{command} web                 the dashboard, at http://127.0.0.1:{WEB_PORT}/")
+    say(f"  {where}{command} web                 the dashboard, at http://127.0.0.1:{DEFAULT_PORT}/")
     say(f"  {where}{command} status              every workflow; also: top, dead, errors, why")
     say(f"  {where}{command} export contacts     what was found, as CSV")
     say(f"  {command} db psql{option}             SQL")
