@@ -45,7 +45,6 @@ def up(directory: Directory = None) -> None:
 
     ran_before = existing(directory, say=say).status().state == "running"
     provided = provide(directory, say=say)
-    say(provided.explanation)
     os.environ[URL_VARIABLE] = provided.url  # for the parts, and for migrating
     given = environment()
     # a listener that is given 0 chooses a port itself and says so in its log

@@ -67,15 +67,13 @@ def demo(
     Example: scrapersky demo --businesses 300 && scrapersky status
     """
     from listener.postgres.home import local_directory
+    from listener.postgres.port import first_free
     from listener.postgres.provide import provide
     from listener.schema import migrate
-    from listener.postgres.port import first_free
     from listener.web.server import DEFAULT_PORT
     from services.simulation.world import make_world
 
     provided = provide(directory, say=say)
-    if provided.private is None or not provided.explanation.startswith("Using"):
-        say(provided.explanation)
     _step("Installing the engine and the pipeline's tables")
     migrate(provided.url)
     world = make_world(seed, businesses)

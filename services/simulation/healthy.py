@@ -14,9 +14,9 @@ from services.simulation.reach import (
     write_email,
     write_phone,
 )
-from services.simulation.robots import ROBOTS_WAYS, allow_all
+from services.simulation.robots import ROBOTS_WAYS, RobotsWay, allow_all
 from services.simulation.site import Answer, Site
-from services.simulation.sitemaps import SITEMAP_WAYS
+from services.simulation.sitemaps import SITEMAP_WAYS, SitemapWay
 from services.simulation.themes import THEMES, render
 
 _BOXES = ("office", "info", "hello", "service", "dispatch", "contact", "quotes", "team")
@@ -47,12 +47,17 @@ def healthy_site(lot: Lot, turn: int) -> tuple[Site, Expected]:
     return site, expect(*found.values(), dead=dead)
 
 
+def ways(turn: int) -> tuple[SitemapWay, RobotsWay]:
+    """How the turn-th of them has its sitemaps and its robots.txt; the one at another pace than the other."""
+    return SITEMAP_WAYS[turn % len(SITEMAP_WAYS)], ROBOTS_WAYS[(turn + turn // len(ROBOTS_WAYS)) % len(ROBOTS_WAYS)]
+
+
 def publish(site: Site, lot: Lot, urls: list[str], turn: int) -> frozenset[Dead]:
     """Give the site a robots.txt and sitemaps; what of these must end in the dead letter."""
-    sitemaps = SITEMAP_WAYS[turn % len(SITEMAP_WAYS)](lot.root, urls)
+    make_sitemaps, make_rules = ways(turn)
+    sitemaps = make_sitemaps(lot.root, urls)
     sitemap = f"{lot.root}{sitemaps.named}"
-    # at another pace than the sitemaps, which are as many
-    rules = ROBOTS_WAYS[(turn + turn // len(ROBOTS_WAYS)) % len(ROBOTS_WAYS)](lot.root, sitemap)
+    rules = make_rules(lot.root, sitemap)
     if not sitemaps.usual and not rules.names_sitemap:
         rules = allow_all(lot.root, sitemap)
     site.answers |= sitemaps.answers

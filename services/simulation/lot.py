@@ -17,6 +17,8 @@ class Lot:
     """E.164."""
     place_id: str
     seed: int
+    port: int | None = None
+    """Where its site says it is; None: https at the usual one."""
 
     @property
     def host(self) -> str:
@@ -24,7 +26,7 @@ class Lot:
 
     @property
     def root(self) -> str:
-        return f"https://{self.host}"
+        return f"http://{self.host}:{self.port}" if self.port else f"https://{self.host}"
 
 
 @dataclass(frozen=True, order=True)
