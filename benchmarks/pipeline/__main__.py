@@ -41,7 +41,7 @@ class Reader:
 READERS = (
     Reader("scrapersky", "ours.py", "", ("pages", "sitemaps", "domains", "parse")),
     Reader("scrapy", "peer_scrapy.py", "scrapy", ("pages", "sitemaps", "domains")),
-    Reader("extract-emails", "peer_extract_emails.py", "extract-emails", ("pages", "domains", "parse")),
+    Reader("extract-emails", "peer_extract_emails.py", "extract-emails[httpx]", ("pages", "domains", "parse")),
     Reader("ultimate-sitemap-parser", "peer_usp.py", "ultimate-sitemap-parser", ("sitemaps",)),
     Reader("extruct", "peer_extruct.py", "extruct", ("parse",)),
 )
@@ -99,8 +99,9 @@ def install() -> dict[str, str]:
         say("Installing the peers (once) ...")
         venv.create(PEERS_PYTHON.parents[1], with_pip=True)
     _output([str(PEERS_PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages])
+    names = [package.partition("[")[0] for package in packages]
     script = "import importlib.metadata as m, json, sys; print(json.dumps({n: m.version(n) for n in sys.argv[1:]}))"
-    versions: dict[str, str] = json.loads(_output([str(PEERS_PYTHON), "-c", script, *packages]))
+    versions: dict[str, str] = json.loads(_output([str(PEERS_PYTHON), "-c", script, *names]))
     return {"scrapersky": __version__, **versions}
 
 

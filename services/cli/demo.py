@@ -102,7 +102,6 @@ class Show:
     quick: bool
     items: int = 0
     seconds: float = 0.0
-    waited: float = 0.0
     _moved: tuple[float, int] = (0.0, -1)
     _retried: float = 0.0
     live: Live = field(init=False)
@@ -181,7 +180,7 @@ class Show:
         while True:
             self._look("" if fired else f"the clock fires in {60 - time.time() % 60:.0f} s")
             if not fired and firing():
-                fired, self.waited = True, time.monotonic() - begun
+                fired = True
             for workflow, selection in GATES:
                 if (count := self.db.execute(selection).rowcount) > 0:
                     self.db.execute("SELECT scheduler.dispatch(%s)", [workflow])
@@ -317,23 +316,21 @@ def _report(db: psycopg.Connection, world: "World", show: Show) -> None:
     for one in sorted(dead):
         reason = one.reason.replace(one.subject, "…")
         reasons.setdefault((one.workflow, reason), []).append(one.subject)
-    rows = [(workflow, len(subjects), reason, subjects[0]) for (workflow, reason), subjects in reasons.items()]
-    typer.echo(table(["workflow", "items", "reason", "such as"], rows, width=terminal_width()))
+    rows = [(len(subjects), workflow, reason) for (workflow, reason), subjects in reasons.items()]
+    typer.echo(table(["items", "workflow", "reason"], rows, width=terminal_width(), whole=["workflow"]))
     _step("SELECT … FROM contact: one of each way in which contacts were found")
     _show(
         db,
-        """SELECT DISTINCT ON (c.found_in) c.found_in, d.domain, c.email, c.phone, c.name, c.role
+        """SELECT DISTINCT ON (c.found_in) c.found_in, coalesce(c.email, c.phone) AS contact, c.name, c.role
         FROM contact AS c JOIN domain AS d ON d.id = c.domain_id WHERE d.domain = ANY (%s)
         ORDER BY c.found_in, c.name NULLS LAST, d.domain LIMIT 20""",
         list(world.expected),
     )
     if show.items:
-        working = max(show.seconds - show.waited, 1)
         rate = show.items / show.seconds * 60
         say(
             f"\n{show.items} items in {show.seconds:.0f} s: {rate:,.0f} a minute, {rate / OLD_RATE:.0f} times the"
             f" {OLD_RATE} of the old system"
-            + (f" ({show.items / working * 60:,.0f} without the wait for the clock)" if show.waited > 1 else "")
         )
 
 

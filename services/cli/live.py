@@ -29,10 +29,13 @@ MADE: Mapping[str, tuple[str, LiteralString]] = {
 _COUNTS: LiteralString = "SELECT {}".format(
     ", ".join(f"(SELECT count(*) FROM {relation})" for _, relation in MADE.values())  # noqa: S608
 )
-_BAR = 24
+WIDE = 100
+BAR, SHORT_BAR = 24, 8
 _QUIET_SECONDS = 5.0
 """From one line to the next where nothing can be drawn over."""
-_UP = "\x1b[{}A\r\x1b[J"
+_UP = "\x1b[{}A\r"
+_REST_OF_LINE = "\x1b[K"
+_REST_OF_SCREEN = "\x1b[J"
 
 
 class Live:
@@ -65,25 +68,28 @@ class Live:
     def _draw(self, frame: Frame, rows: list[dict[str, Any]], waits_for: str) -> None:
         width = shutil.get_terminal_size().columns
         counts = self._counts()
-        cells = [self._cells(row, frame, counts) for row in rows]
-        names = ["workflow", "queued", "running", "retry", "dead", "done", "/s", "", "made"]
+        wide = width >= WIDE
+        names = ["workflow", "queued", "running", "retry", "dead", "done", *(["    /s"] if wide else []), "", "made"]
+        cells = [self._cells(row, frame, counts, wide=wide) for row in rows]
         seconds = time.monotonic() - self._begun
         head = f"{seconds:3.0f} s" + (f" · {waits_for}" if waits_for else "")
         lines = [*table(names, cells, width=width, paint=_painted).splitlines(), cut(head, width)]
-        self._erase()
-        sys.stdout.write("\n".join(lines) + "\n")
+        # over the old one instead of after clearing it, so that nothing flickers
+        up = _UP.format(self._drawn) if self._drawn else ""
+        sys.stdout.write(up + "".join(f"{line}{_REST_OF_LINE}\n" for line in lines) + _REST_OF_SCREEN)
         sys.stdout.flush()
         self._drawn = len(lines)
 
-    def _cells(self, row: dict[str, Any], frame: Frame, counts: Mapping[str, int]) -> list[Any]:
+    def _cells(self, row: dict[str, Any], frame: Frame, counts: Mapping[str, int], *, wide: bool) -> list[Any]:
         name = row["workflow"]
         done = int(row["finished"]) - self._base.get(name, 0)
         rate = frame.rates[name]
         made = f"{counts[name]:,} {MADE[name][0]}" if name in MADE else ""
         return [
             *(name, row["queued"], row["running"], row["retry"], row["dead"], done),
-            round(rate, 1) if rate else None,
-            bar(done, row["running"], row["queued"] + row["retry"]),
+            # of one width, or the table would jump
+            *([f"{rate:6.1f}" if rate else " " * 6] if wide else []),
+            bar(done, row["running"], row["queued"] + row["retry"], BAR if wide else SHORT_BAR),
             made,
         ]
 
@@ -108,18 +114,18 @@ class Live:
 
     def _erase(self) -> None:
         if self._drawn:
-            sys.stdout.write(_UP.format(self._drawn))
+            sys.stdout.write(_UP.format(self._drawn) + _REST_OF_SCREEN)
             self._drawn = 0
 
 
-def bar(done: int, running: int, waiting: int) -> str:
+def bar(done: int, running: int, waiting: int, width: int) -> str:
     """What is done, what runs, and what waits, in proportion."""
     whole = done + running + waiting
     if not whole:
-        return " " * _BAR
-    full = _BAR * done // whole
-    busy = min(_BAR - full, -(-_BAR * running // whole))
-    return "█" * full + "▒" * busy + "·" * (_BAR - full - busy)
+        return " " * width
+    full = width * done // whole
+    busy = min(width - full, -(-width * running // whole))
+    return "█" * full + "▒" * busy + "·" * (width - full - busy)
 
 
 def _place(workflow: str) -> int:

@@ -22,7 +22,7 @@ SELECT (SELECT (count(*), max(updated_at)) FROM contact)::text, (SELECT (count(*
 
 def _demo(**given: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-c", "from listener.cli import main; main()", "demo", "--quick"],
+        [sys.executable, "-c", "from listener.cli import main; main()", "demo", "--quick", "--businesses", "30"],
         env={**os.environ, **given},
         capture_output=True,
         text=True,
@@ -34,7 +34,7 @@ def _demo(**given: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.slow
 def test_the_demo_finds_exactly_the_town_and_again_changes_nothing(empty_database: str, tmp_path: Path) -> None:
     given = {"DATABASE_URL": empty_database, "SCRAPERSKY_LOCAL": str(tmp_path)}
-    with terminal("demo", "--quick", columns=150, lines=40, **given) as screen:
+    with terminal("demo", "--quick", "--businesses", "30", columns=150, lines=40, **given) as screen:
         screen.read_until("Look around")
         assert screen.wait() == 0
     assert "none missing, none invented, none twice" in screen.shown
