@@ -38,8 +38,8 @@ def test_up_runs_a_database_and_a_listener_and_ctrl_c_ends_both(local: Path) -> 
         assert isinstance(private, Cluster)
         with psycopg.connect(private.url(), autocommit=True) as db:
             alive = "SELECT count(*) FROM scheduler.listeners WHERE state = 'alive'"
-            wait_until(lambda: db.execute(alive).fetchone() == (1,), 30, "the listener")
-        page = re.search(r"The web page: (http://127\.0\.0\.1:\d+)/", screen.shown)
+            wait_until(lambda: db.execute(alive).fetchone() == (1,), what="the listener")
+        page = re.search(r"The web page: (http://127\.0\.0\.1:\d+)/", screen.read_until("In another terminal"))
         assert page is not None
         assert httpx.get(f"{page[1]}/health").status_code == 200
         screen.interrupt()

@@ -74,7 +74,7 @@ def standby_of(primary: Throwaway, folder: Path) -> Iterator[Standby]:
         _execute(primary, sql.SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(NAME))
         _execute(primary, "ALTER SYSTEM SET synchronous_commit = 'remote_apply'")
         _execute(primary, "SELECT pg_reload_conf()")
-        wait_until(lambda: _execute(primary, _SYNC), 20, "the standby to follow")
+        wait_until(lambda: _execute(primary, _SYNC), what="the standby to follow")
         yield standby
     finally:
         standby.stop()

@@ -16,9 +16,7 @@ from listener.process import Listener
 from listener.settings import Settings
 from listener.tools import Toolbox
 from listener.workflow import Workflow
-from tests.waiting import wait_until
-
-PATIENCE = 20.0
+from tests.waiting import PATIENCE, wait_until
 
 
 class Inside:

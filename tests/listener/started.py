@@ -18,11 +18,9 @@ from listener.workflow import Workflow
 from tests.listener import workflows
 from tests.listener.inside import Inside
 from tests.sql.queue import call, one
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20.0
-"""For things that take milliseconds, on a machine that is busy with other tests."""
 _BACKENDS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s"
 
 
