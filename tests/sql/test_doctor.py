@@ -32,7 +32,7 @@ def findings(db: psycopg.Connection, environment: object = None) -> list[Finding
 
 def sought(db: psycopg.Connection, code: str) -> Finding:
     """Found, as soon as the server has noticed."""
-    wait_until(lambda: found(db, code), 30, code)
+    wait_until(lambda: found(db, code), what=code)
     finding = found(db, code)
     assert finding is not None
     return finding
@@ -396,7 +396,7 @@ class TestWithCron:
         def launcher() -> Any:
             return one(cron, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_cron launcher'")
 
-        wait_until(launcher, 30)
+        wait_until(launcher)
         assert found(cron, "launcher_missing") is None
         cron.execute("SELECT pg_terminate_backend(%s)", [launcher()])
         finding = sought(cron, "launcher_missing")
@@ -404,4 +404,4 @@ class TestWithCron:
         assert postgres.throwaway is not None
         postgres.throwaway.restart()
         again = connect(url=cron_database)
-        wait_until(lambda: found(again, "launcher_missing") is None, 30)
+        wait_until(lambda: found(again, "launcher_missing") is None)
