@@ -352,9 +352,7 @@ def test_an_index_built_beforehand_is_adopted(db: psycopg.Connection) -> None:
     assert one(db, "SELECT 'scheduler_job_queued'::regclass::oid") == oid
 
 
-def test_two_registrations_at_once_take_turns_and_the_second_is_told(
-    db: psycopg.Connection, connect: Connect
-) -> None:
+def test_two_registrations_at_once_take_turns_and_the_second_is_told(db: psycopg.Connection, connect: Connect) -> None:
     db.execute("CREATE TABLE t (id int PRIMARY KEY, status text)")
     first, second = connect(autocommit=False), connect()
     call(first, "create_workflow", name="job", relation="t", status_column="status")
