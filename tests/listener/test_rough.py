@@ -176,7 +176,7 @@ def test_a_save_that_ends_in_a_deadlock_is_tried_again(bench: Bench) -> None:
     bench.inside(Workflow("job", Item, _fine, save))
     wait_until(half.is_set, what="save to be half done")
     with psycopg.connect(bench.url) as other:
-        other.execute("SET deadlock_timeout = '1 hour'")  # so that save is the one that gives way
+        other.execute("SET deadlock_timeout = '1h'")  # so that save is the one that gives way
         other.execute("UPDATE shelf SET hits = hits + 1 WHERE id = 2")
         gate.set()
         other.execute("UPDATE shelf SET hits = hits + 1 WHERE id = 1")
