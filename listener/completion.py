@@ -11,7 +11,7 @@ from typing import Any
 from listener import engine
 from listener.backoff import Backoff
 from listener.database import Database, Transaction
-from listener.faults import describe, is_bad_data, is_cancelled, is_passing, is_structural, is_unreachable, words
+from listener.faults import describe, is_bad_data, is_cancelled, is_outage, is_passing, is_structural, words
 from listener.metrics import LaneMetrics, bucket
 from listener.run import Failure, Outcome, Release, Run, Success
 from listener.workflow import Done, Reject, Retry, Workflow, is_async, refuse_coroutine
@@ -47,6 +47,7 @@ class Completion:
         is_busy: Callable[[], bool],
         taken: Callable[[], None],
         settled: Callable[[Run], None],
+        pausing: Callable[[], None],
     ) -> None:
         self._database = database
         self._metrics = metrics
@@ -54,6 +55,7 @@ class Completion:
         self._is_busy = is_busy
         self._taken = taken
         self._settled = settled
+        self._pausing = pausing
         self._save = _saver(workflow)
         self._outbox: list[Outcome] = []
         self._now = asyncio.Event()
@@ -135,11 +137,13 @@ class Completion:
                 await self._write(run, outcomes)
             except Exception as error:
                 cause = error.cause if isinstance(error, SaveError) else error
-                if is_unreachable(cause) or (is_passing(cause) and backoff.failures < _PATIENCE):
+                if is_outage(cause) or (is_passing(cause) and backoff.failures < _PATIENCE):
                     if self._giving_up:
                         self.given_up += len(outcomes)
                         break
                     self._complain("cannot commit, trying again", cause)
+                    # while a commit waits for a lock its run cannot be given a longer lease; now it can
+                    self._pausing()
                     await asyncio.sleep(backoff.next())
                 elif is_structural(cause) and not isinstance(error, SaveError):
                     # the engine itself cannot work: a dropped column, a revoked right. Splitting would not help.
@@ -147,6 +151,8 @@ class Completion:
                         self.given_up += len(outcomes)
                         break
                     self._complain("the engine refuses to record results, trying again", cause)
+                    # while a commit waits for a lock its run cannot be given a longer lease; now it can
+                    self._pausing()
                     await asyncio.sleep(backoff.next())
                 else:
                     await self._commit_apart(run, outcomes, cause)

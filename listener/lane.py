@@ -73,6 +73,7 @@ class Lane:
             is_busy=lambda: bool(self._waiting or self._working),
             taken=self._nudge.set,
             settled=self._settled,
+            pausing=around.heartbeat.soon,
         )
         self._concurrency = 1
         self._enough = 1

@@ -66,6 +66,7 @@ class Listener:
         self._own_settings = dict(own_settings or {})
         self._toolbox = toolbox or Toolbox()
         self._database = Database(url, lanes=len(workflows), statement_seconds=settings.listener_statement_seconds)
+        self._toolbox.database = self._database
         self._heartbeat = Heartbeat(url, self.id, self.metrics, list(workflows))
         self._clock = Clock(self._database, self.metrics, settings.listener_poll_seconds)
         self._doorbell = Doorbell(
