@@ -105,6 +105,7 @@ def test_a_listener_stopped_while_it_waits_for_the_database_exits_0(bench: Bench
     assert process.stop() == 0
 
 
+@pytest.mark.doorbell
 @pytest.mark.slow
 def test_sighup_reads_the_settings_again_and_sigusr1_tells_what_is_going_on(bench: Bench) -> None:
     bench.adopt(doorbell="off")

@@ -36,8 +36,8 @@ def _error(bench: Bench, key: int) -> str:
 
 @pytest.mark.parametrize(
     "problem",
-    [asyncio.CancelledError(), SystemExit("bye"), KeyboardInterrupt(), MuteError()],
-    ids=["cancelled", "SystemExit", "KeyboardInterrupt", "mute"],
+    [asyncio.CancelledError(), SystemExit("bye"), KeyboardInterrupt(), MuteError(), FileNotFoundError("template")],
+    ids=["cancelled", "SystemExit", "KeyboardInterrupt", "mute", "OSError"],
 )
 @pytest.mark.parametrize("kind", ["async", "plain"])
 def test_save_cannot_end_its_lane_nor_the_listener(bench: Bench, problem: BaseException, kind: str) -> None:

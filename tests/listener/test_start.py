@@ -53,6 +53,7 @@ def test_a_migration_by_a_newer_version_leaves_running_listeners_alone(bench: Be
     bench.wait_for("Completed")
 
 
+@pytest.mark.doorbell
 @pytest.mark.slow
 def test_bad_settings_are_refused_all_at_once_with_exit_code_1(bench: Bench) -> None:
     process = bench.start(
