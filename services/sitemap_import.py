@@ -20,6 +20,7 @@ from services.sitemaps.urls import UnusableUrlError, normal_url, of_site
 
 MOST_SHALLOW = 25
 """Shallow pages of no known kind that one sitemap may select; a shop may have thousands."""
+MOST_SHOWN = 100
 ROWS_A_STATEMENT = 5_000
 
 
@@ -86,8 +87,17 @@ async def work(sitemap: SitemapFile, tools: Tools) -> Imported:
 class Taker:
     """Turns entries into pages, or into the sitemaps of an index."""
 
-    def __init__(self, found: Imported, reader: SitemapReader, url: str, site: str) -> None:
+    def __init__(
+        self,
+        found: Imported,
+        reader: SitemapReader,
+        url: str,
+        site: str,
+        refused: list[tuple[str, str]] | None = None,
+    ) -> None:
         self._found, self._reader, self._url, self._site = found, reader, url, site
+        self._refused = refused
+        """The first of what is dropped, with the reason, where somebody wants to see it."""
         self._host = urlsplit(url).hostname
 
     def take(self, entries: list[Entry]) -> None:
@@ -101,6 +111,8 @@ class Taker:
             except UnusableUrlError as error:
                 why = str(error).partition(" (")[0]
                 self._found.dropped[why] = self._found.dropped.get(why, 0) + 1
+                if self._refused is not None and len(self._refused) < MOST_SHOWN:
+                    self._refused.append((entry.loc[:200], str(error)))
 
     def _child(self, loc: str) -> None:
         url = normal_url(loc, self._url)
