@@ -96,7 +96,7 @@ def sitemap(target: str, url: str = "") -> Any:
                 taker.take(entries)
     except NotASitemapError as error:
         return {"url": fetched.final_url, "sitemap": False, "reason": str(error)}
-    found.stopped = reader.stopped
+    found.stopped, found.flaw = reader.stopped, reader.flaw
     pages = list(found.pages.values())
     return _plain(
         {

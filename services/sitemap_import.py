@@ -49,6 +49,7 @@ class Imported:
     """Why an entry became no page -> how many."""
     shallow: int = 0
     stopped: str = ""
+    flaw: str = ""
 
     @property
     def note(self) -> str | None:
@@ -56,6 +57,8 @@ class Imported:
         parts += [f"{count} dropped: {why}" for why, count in sorted(self.dropped.items())[:5]]
         if self.shallow > MOST_SHALLOW:
             parts.append(f"{self.shallow - MOST_SHALLOW} shallow pages left unselected")
+        if self.flaw:
+            parts.append(f"broken XML, of which this much could be read: {self.flaw}")
         if self.stopped:
             parts.append(f"stopped: {self.stopped}")
         return "; ".join(parts)[:1000] or None
@@ -75,6 +78,7 @@ async def work(sitemap: SitemapFile, tools: Tools) -> Imported:
                     if reader.stopped:
                         break
                 taker.take(reader.finish())
+                found.flaw = reader.flaw
                 found.stopped = reader.stopped or (f"longer than {MOST_BYTES:,} bytes" if answer.was_cut else "")
         except NotASitemapError as error:
             raise Reject(f"not a sitemap: {error}") from error
