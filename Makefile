@@ -10,7 +10,7 @@ ARGS ?=
 SEEDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint bench bench-peers faults screenshots reference docs pins clean
+.PHONY: help demo test test-fast lint bench bench-peers faults audit screenshots reference docs pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,8 +46,12 @@ bench: $(STAMP) ## benchmarks on a throw-away cluster; writes benchmarks/results
 bench-peers: $(STAMP) ## ours beside procrastinate, pgqueuer, chancy, awa, dbos, dramatiq-pg, pgmq, graphile-worker, pg-boss
 	@$(VENV)/bin/python -m benchmarks.peers $(ARGS)
 
-faults: $(STAMP) ## random mixes of faults against real listeners, and a control that must fail; SEEDS=20 for more
+faults: $(STAMP) ## every fault against real listeners, random mixes, and controls that must fail; SEEDS=20, ARGS=--soak
 	@$(VENV)/bin/python -m tests.faults --seeds $(SEEDS) $(ARGS)
+
+audit: $(STAMP) ## known weaknesses of the pinned libraries, asked of the public index: needs the internet
+	@$(VENV)/bin/python -m pip install -q --disable-pip-version-check pip-audit
+	@$(VENV)/bin/pip-audit --requirement deploy/listener/constraints.txt --disable-pip --no-deps
 
 reference: $(STAMP) ## rewrite what docs/ takes from the program: SQL, settings, commands, the list of pages
 	@$(VENV)/bin/python -m docs.reference
