@@ -48,7 +48,9 @@ def migrate(
     before = schema.current(url)
     if down is not None:
         if not yes:
-            typer.confirm(f"Go down to {down}? What newer revisions added is dropped, rows and all.", abort=True, err=True)
+            typer.confirm(
+                f"Go down to {down}? What newer revisions added is dropped, rows and all.", abort=True, err=True
+            )
         schema.downgrade(url, down)
         typer.echo(f"{before or 'nothing'} → {schema.current(url) or 'nothing'}")
         return
