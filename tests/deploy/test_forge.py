@@ -1,4 +1,4 @@
-"""What a public forge and a contributor's machine run: the same checks as `.ci/run`, by files that are what they claim."""
+"""What a public forge and a contributor's machine run: the same checks as `.ci/run`, by files that can be read."""
 
 import re
 import subprocess

@@ -1,19 +1,14 @@
-"""What is released: the source archive builds the wheel, and the wheel alone, far from the repository, does everything."""
+"""What is released: the source archive builds the wheel; the wheel alone, far from the repository, does everything."""
 
-import os
-import runpy
 import shutil
 import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
-import venv
 from collections.abc import Callable, Iterator
 from email.parser import Parser
-from importlib.metadata import distribution
 from pathlib import Path
-from typing import Any
 from zipfile import ZipFile
 
 import psycopg
@@ -21,6 +16,7 @@ import pytest
 
 from listener.postgres.provide import existing
 from listener.postgres.server import best, find
+from tests.deploy.environment import alone, build, install, pip
 from tests.deploy.files import DEPLOY, ROOT
 from tests.waiting import wait_until
 
@@ -29,46 +25,18 @@ Run = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source archive, and the wheel that was built from it and from nothing else."""
-    folder = tmp_path_factory.mktemp("dist")
-    built = subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    return folder
-
-
-@pytest.fixture(scope="module")
-def wheel(built: Path) -> Path:
-    (found,) = built.glob("*.whl")
-    return found
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
 def scrapersky(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`scrapersky` of an environment that holds the wheel, the libraries it asks for, and nothing of this repository.
-
-    The libraries are linked from here rather than fetched: the same files, a minute sooner, and without a network.
-    """
+    """The command of an otherwise empty environment."""
     folder = tmp_path_factory.mktemp("empty")
-    venv.create(folder)
-    python = folder / "bin" / "python"
-    (packages,) = (folder / "lib").glob("python*/site-packages")
-    pins: dict[str, Any] = runpy.run_path(str(DEPLOY / "listener" / "pins.py"))
-    for name in pins["closure"]():
-        library = distribution(name)
-        for entry in {file.parts[0] for file in library.files or () if file.parts[0] not in {"..", "__pycache__"}}:
-            if not (packages / entry).exists():
-                (packages / entry).symlink_to(Path(str(library.locate_file(entry))))
-    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
-    checked = subprocess.run([*pip, "check"], capture_output=True, text=True, check=False)
+    found = install(wheel, folder) / "scrapersky"
+    checked = subprocess.run([*pip(folder), "check"], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
-    return folder / "bin" / "scrapersky"
+    return found
 
 
 @pytest.fixture
@@ -77,12 +45,6 @@ def elsewhere() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="scrapersky-wheel-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
-
-
-def alone(**more: str) -> dict[str, str]:
-    """The environment of somebody who has never heard of the repository."""
-    kept = {name: value for name, value in os.environ.items() if name in {"HOME", "LANG", "PATH", "USER"}}
-    return {**kept, **more}
 
 
 @pytest.fixture
@@ -133,8 +95,8 @@ def test_the_wheel_holds_every_file_the_program_reads_and_nothing_of_the_tests(w
 
 
 @pytest.mark.slow
-def test_the_source_archive_holds_what_a_packager_needs(built: Path) -> None:
-    (archive,) = built.glob("*.tar.gz")
+def test_the_source_archive_holds_what_a_packager_needs(wheel: Path) -> None:
+    (archive,) = wheel.parent.glob("*.tar.gz")
     with tarfile.open(archive) as tar:
         names = {name.partition("/")[2] for name in tar.getnames()}
     assert {"LICENSE", "README.md", "Makefile", "pyproject.toml", "sql/install.sql", "tests/conftest.py"} <= names
@@ -183,7 +145,7 @@ def test_what_the_image_copies_is_enough_to_build_the_wheel(tmp_path: Path) -> N
     sources = [line.split()[1:-1] for line in lines if line.startswith("COPY ") and "--from" not in line]
     context = tmp_path / "context"
     context.mkdir()
-    for source in sum(sources, []):
+    for source in (name for line in sources for name in line):
         if (ROOT / source).is_dir():
             shutil.copytree(ROOT / source, context / source)
         else:
