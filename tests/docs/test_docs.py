@@ -78,6 +78,26 @@ def test_its_sql_runs_from_top_to_bottom(page: Path, db: psycopg.Connection) -> 
         db.execute(block.code.encode())
 
 
+def test_the_runbook_has_what_is_asked_for_at_night() -> None:
+    _, *sections = (ROOT / "docs" / "runbook.md").read_text().split("\n## ")
+    titles = [section.splitlines()[0] for section in sections]
+    assert titles == [
+        *(
+            "Queue growing",
+            "Listener down",
+            "Scheduler silent",
+            "Poison item",
+            "Disk full",
+            "Failover",
+            "Upgrade",
+            "Drain",
+        )
+    ]
+    for section in sections:
+        for part in ("**Means:**", "<!-- run -->\n```sql", "**Safe:**", "**Unsafe:**"):
+            assert part in section, f"{section.splitlines()[0]}: no {part}"
+
+
 def test_the_site_can_be_built(tmp_path: Path) -> None:
     pytest.importorskip("zensical", reason="the generator is in the optional group `docs`: make docs")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
