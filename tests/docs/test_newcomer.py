@@ -18,9 +18,8 @@ from tests.deploy.environment import alone, build, install, pip
 from tests.docs.pages import LITERAL, Step, steps
 from tests.servers import Postgres
 from tests.sql.queue import one
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
-PATIENCE = 30
 QUICKSTART, UPGRADE = LITERAL
 END = ["Completed", "Completed", "Failed", "Completed", "Completed", None, None, None]
 

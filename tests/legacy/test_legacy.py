@@ -14,9 +14,9 @@ from listener.errors import UserError
 from services import legacy
 from services.legacy_command import adopt_legacy
 from tests.conftest import Connect
-from tests.listener.started import PATIENCE, bench_on
+from tests.listener.started import bench_on
 from tests.sql.queue import one
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 NAMES = [old.name for old in legacy.OLD]
 TABLES = sorted({old.table for old in legacy.OLD})
