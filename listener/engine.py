@@ -14,6 +14,8 @@ from psycopg.types.json import Jsonb
 AsyncConnection = psycopg.AsyncConnection[Any]
 
 CHANNEL = "scrapersky"
+NEEDS = "0001"
+"""The oldest revision whose functions this module can call; raised only when a call below needs a newer one."""
 BUCKETS = 48
 """Length of a histogram of durations; see scheduler.duration_bucket()."""
 

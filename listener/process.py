@@ -188,7 +188,7 @@ class Listener:
                 async with await psycopg.AsyncConnection.connect(
                     connection_string(self._url, "listener"), autocommit=True, prepare_threshold=None
                 ) as connection:
-                    await _require_engine(connection, may_be_newer=self._settings.listener_newer_schema)
+                    await _require_engine(connection)
                     return
             except (psycopg.OperationalError, OSError) as error:
                 _refuse_if_lasting(error)
@@ -357,7 +357,7 @@ class Listener:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def _require_engine(connection: psycopg.AsyncConnection[Any], *, may_be_newer: bool) -> None:
+async def _require_engine(connection: psycopg.AsyncConnection[Any]) -> None:
     # not to_regclass(), which raises an error instead of an answer where the schema may not be used
     cursor = await connection.execute(
         "SELECT current_user, n.oid IS NOT NULL, coalesce(has_schema_privilege(n.oid, 'USAGE'), false)"
@@ -370,22 +370,16 @@ async def _require_engine(connection: psycopg.AsyncConnection[Any], *, may_be_ne
         raise UserError(f"Role {user} may not use the engine.", f'As an admin: GRANT scheduler_listener TO "{user}";')
     (revision,) = await engine.one(await connection.execute("SELECT max(version_num) FROM scheduler.schema_version"))
     known = sorted(path.stem.split("_")[0] for path in share("alembic", "versions").glob("[0-9]*.py"))
-    if revision is not None and revision not in known:
-        problem = (
-            f"A newer version has migrated this database to revision {revision}; this one knows up to {known[-1]}."
-        )
-        if not may_be_newer:
-            raise UserError(
-                problem,
-                "Install that version here too; or, to roll back to the release just before it, set"
-                " LISTENER_NEWER_SCHEMA=true.",
-            )
-        _log.warning(problem)
-    elif revision != known[-1]:
+    if revision is None or revision < engine.NEEDS:
         raise UserError(
-            f"This database has revision {revision}, and this listener needs {known[-1]}.",
+            f"This database has revision {revision}, and this listener needs at least {engine.NEEDS}.",
             "Upgrade it with 'scrapersky migrate'.",
         )
+    if revision not in known:
+        # revisions only add, so that the version before it goes on during an upgrade and after a way back
+        _log.warning("a newer version has migrated this database", extra={"revision": revision, "known": known[-1]})
+    elif revision != known[-1]:
+        _log.warning("this database waits for 'scrapersky migrate'", extra={"revision": revision, "known": known[-1]})
 
 
 _PASSING = re.compile(r"starting up|shutting down|recovery|too many|connection slots|read-only", re.IGNORECASE)
