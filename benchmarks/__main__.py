@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,15 +23,16 @@ from listener.postgres.throwaway import throwaway
 
 OUTPUT = Path(__file__).parent / "results" / "latest.json"
 # Autovacuum would strike one side of a comparison and not the other; tables are vacuumed when they are loaded.
-SETTINGS = {"autovacuum": "off"}
+SETTINGS = {"autovacuum": "off", "shared_buffers": "1GB", "max_wal_size": "8GB"}
 
 
-def run(*, quick: bool, many: int | None = None) -> dict[str, str | int | float | bool]:
+def run(*, quick: bool, many: int | None = None, only: Collection[str] = ()) -> dict[str, str | int | float | bool]:
     scale = QUICK if quick else FULL
     if many is not None:
         scale = replace(scale, many=many)
     start = time.perf_counter()
-    with throwaway(best(find()) or wheel.installed(), settings=SETTINGS) as cluster:
+    # what a commit costs belongs to every figure here
+    with throwaway(best(find()) or wheel.installed(), durable=True, settings=SETTINGS) as cluster:
         say(f"Measuring on a throw-away cluster of {cluster.server.label}.")
         url = cluster.create_database("benchmarks")
         schema.migrate(url)
@@ -43,6 +45,8 @@ def run(*, quick: bool, many: int | None = None) -> dict[str, str | int | float 
                 **machine.describe(db),
             }
             for case in CASES:
+                if only and case.__name__ not in only:
+                    continue
                 result |= {name: round(value, 4) for name, value in case(db, scale, say).items()}
     return result | {"seconds": round(time.perf_counter() - start, 1)}
 
@@ -59,13 +63,17 @@ def main() -> int:
         metavar="N",
         help=f"how many items a listener drains while its memory is watched (default: {FULL.many:,})",
     )
+    parser.add_argument("--only", default="", help="cases, separated by commas; the other figures of the file stay")
     options = parser.parse_args()
+    only = [name for name in options.only.split(",") if name]
     output: Path | None = options.output or (None if options.quick else OUTPUT)
     try:
-        result = run(quick=options.quick, many=options.memory_items)
+        result = run(quick=options.quick, many=options.memory_items, only=only)
     except UserError as error:
         complain(error)
         return 1
+    if only and output and output.exists():
+        result = json.loads(output.read_text("utf-8")) | result
     result |= {"aims_missed": ", ".join(report.missed(result))}
     print(report.render(result))
     if output:
