@@ -50,6 +50,18 @@ def loader_for(item: type[Any]) -> Loader:
     )
 
 
+class NoLoader:
+    """For a type that cannot be built from a row: its lane says so, and the others run."""
+
+    needs_session = False
+
+    def __init__(self, error: UserError) -> None:
+        self._error = error
+
+    async def load(self, *_: Any) -> Loaded:
+        raise self._error
+
+
 class RowLoader:
     """Plain rows, and only the columns the type asks for."""
 
@@ -143,6 +155,9 @@ class MappedLoader:
         return await _claim_and_load(self, transaction, workflow, listener)
 
     async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
+        from sqlalchemy.orm import configure_mappers
+
+        configure_mappers()  # a mistake in the mapping is no fault of the rows
         try:
             return await self._select(transaction, terms, keys)
         except Exception as error:

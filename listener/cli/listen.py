@@ -51,6 +51,7 @@ def listen(
 
         settings = configuration.settings
         listener = Listener(url_of(settings), configuration.workflows, settings, configuration.own)
+        logs.identify(listener=str(listener.id))
         reloads: set[asyncio.Task[None]] = set()
 
         async def reload() -> None:
@@ -61,6 +62,8 @@ def listen(
                 await listener.reload(url_of(fresh), fresh)
             except UserError as error:
                 log.error("not reloaded: the old settings stay", extra={"error": str(error)})  # noqa: TRY400
+            except Exception:
+                log.exception("not wholly reloaded")
             else:
                 log.info("reloaded")
 

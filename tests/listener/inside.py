@@ -16,9 +16,8 @@ from listener.process import Listener
 from listener.settings import Settings
 from listener.tools import Toolbox
 from listener.workflow import Workflow
-from tests.waiting import wait_until
-
-PATIENCE = 20.0
+from tests.listener import quiet
+from tests.waiting import PATIENCE, wait_until
 
 
 class Inside:
@@ -33,7 +32,7 @@ class Inside:
         toolbox: Toolbox | None = None,
         **settings: Any,
     ) -> None:
-        self._given = (url, workflows, Settings.model_validate(settings), own)
+        self._given = (url, workflows, Settings.model_validate({**settings, **quiet.settings()}), own)
         self._toolbox = toolbox
         self._made = threading.Event()
         self.listener: Listener
