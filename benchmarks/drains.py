@@ -136,6 +136,7 @@ def beside(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
         laps = [lambda queue=queue: 1 / queue.pace(items) for queue in queues]
         alone, some, many = (1 / times.median for times in alternate(*laps, rounds=rounds, warmup=1))
     return {
+        "finished_rows": scale.finished,
         "beside_0_items_per_second": alone,
         "beside_1m_items_per_second": some,
         "beside_10m_items_per_second": many,
