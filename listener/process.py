@@ -125,9 +125,12 @@ class Listener:
         self._stop.set()
 
     async def exhaust(self) -> None:
-        """Wait until a whole round of claims has found nothing: one workflow may have queued items for another."""
-        found = -1
-        while found != (found := sum(lane.claimed for lane in self.metrics.lanes.values())):
+        """Wait until a whole round of claims has found nothing: one workflow may have queued items for another.
+
+        Commits count as well: what was claimed before the first round may be saved only in its course.
+        """
+        seen = -1
+        while seen != (seen := sum(lane.claimed + lane.commits for lane in self.metrics.lanes.values())):
             await asyncio.gather(*(lane.exhaust() for lane in self.lanes.values()))
 
     def handle_signals(self) -> None:
