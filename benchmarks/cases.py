@@ -7,6 +7,7 @@ from contextlib import ExitStack
 import psycopg
 
 from benchmarks.listening import drain, memory, pickup
+from benchmarks.looking import looking
 from benchmarks.queue import BY_KEYS, BY_RANGE, Queue
 from benchmarks.scale import Figures, Say, Scale
 from benchmarks.stopwatch import alternate, timed
@@ -101,4 +102,4 @@ def claimers(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
     }
 
 
-CASES = (history, overhead, claimers, pickup, drain, memory)
+CASES = (history, overhead, claimers, pickup, drain, memory, looking)
