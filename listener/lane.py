@@ -24,6 +24,7 @@ from listener.pace import Pace
 from listener.run import Failure, Job, Outcome, Release, Run, Success
 from listener.threads import Threads
 from listener.tools import Toolbox, Tools
+from listener.traces import Traces
 from listener.workflow import Final, Hold, Reject, Retry, Workflow, is_async
 
 _TURN_SECONDS = 0.005
@@ -43,6 +44,7 @@ class Surroundings:
     toolbox: Toolbox
     metrics: Metrics
     poll_seconds: float
+    traces: Traces | None = None
 
 
 class Lane:
@@ -292,6 +294,8 @@ class Lane:
         run = Run(run_id, claim.terms, time.monotonic() + claim.seconds_left)
         run.claimed = run.unfinished = len(claim.keys)
         run.suspect = claim.suspect
+        if self._around.traces is not None:
+            run.span = self._around.traces.began(self.name, run)
         self._runs[run_id] = run
         self._metrics.found(why, len(claim.keys))
         self._around.heartbeat.add(run_id, claim.terms.lease, self)
@@ -362,10 +366,11 @@ class Lane:
     async def _work(self) -> None:
         """Items one after the other, until none waits."""
         turned = time.monotonic()
+        traces = self._around.traces
         while self._waiting and len(self._workers) <= self._concurrency:
             job = self._waiting.popleft()
             self._working.add(job)
-            outcome = await self._outcome(job)
+            outcome = await (self._outcome(job) if traces is None else traces.item(self.name, job, self._outcome(job)))
             if job not in self._working:
                 continue  # given up meanwhile
             self._working.discard(job)
@@ -446,6 +451,8 @@ class Lane:
             extra={"run": job.run.id, "item": job.key, "attempt": job.attempt, "error": text},
             exc_info=unexpected if unexpected is not None and not isinstance(unexpected, TimeoutError) else None,
         )
+        if self._around.traces is not None:
+            self._around.traces.failed(error, text)
         return Failure(job, text, permanent, retry_after, self._took(job))
 
     def _took(self, job: Job) -> float:
@@ -506,6 +513,8 @@ class Lane:
         if self._runs.pop(run.id, None) is None:
             return
         self._around.heartbeat.drop(run.id)
+        if self._around.traces is not None:
+            self._around.traces.finished(run)
         if run.failed:
             # nobody rings for a retry: the next claim says when it is due
             self._expect_more = True

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from listener import __version__, engine, systemd
+from listener.alerts import Alerts
 from listener.backoff import Backoff
 from listener.clock import Clock
 from listener.database import Database, connection_string
@@ -24,6 +25,7 @@ from listener.metrics import Metrics
 from listener.redact import know_url
 from listener.settings import Settings
 from listener.tools import Toolbox
+from listener.traces import Traces
 from listener.workflow import Workflow
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ _RELEASE_SECONDS = 5.0
 """After the patience of a drain is over: how long giving items back may take."""
 _WELL_SECONDS = 30.0
 
-_FIXED = ("listener_workflows", "listener_poll_only", "listener_statement_seconds")
+_FIXED = ("listener_workflows", "listener_poll_only", "listener_statement_seconds", "alert_webhook_url")
 """Settings that a reload does not change."""
 
 _log = log_of("listener")
@@ -54,6 +56,7 @@ class Listener:
         own_settings: Mapping[str, Any] | None = None,
         *,
         toolbox: Toolbox | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self.id: UUID = uuid4()
         self.metrics = Metrics()
@@ -62,6 +65,7 @@ class Listener:
         self._settings = settings
         self._own_settings = dict(own_settings or {})
         self._toolbox = toolbox or Toolbox()
+        self._traces = traces
         self._database = Database(url, lanes=len(workflows), statement_seconds=settings.listener_statement_seconds)
         self._heartbeat = Heartbeat(url, self.id, self.metrics, list(workflows))
         self._clock = Clock(self._database, self.metrics, settings.listener_poll_seconds)
@@ -99,6 +103,7 @@ class Listener:
                 self._toolbox,
                 self.metrics,
                 self._settings.listener_poll_seconds,
+                self._traces,
             )
             for name, workflow in self._workflows.items():
                 self.lanes[name] = Lane(workflow, around, self._own_settings.get(name))
@@ -217,6 +222,8 @@ class Listener:
         self._keep("watchdog", lambda: systemd.feed_watchdog(self._is_well))
         self._keep("ready", self._say_ready)
         parts = [self._keep("clock", self._clock.run)]
+        if self._settings.alert_webhook_url:
+            parts.append(self._keep("alerts", Alerts(self._database, self._settings.alert_webhook_url).run))
         if self._settings.listener_poll_only:
             self._sweep("start")
         else:
@@ -334,6 +341,8 @@ class Listener:
         for lane in self.lanes.values():
             lane.close()
         await self._toolbox.close()
+        if self._traces is not None:
+            await self._traces.close()
         await self._database.close()
 
     async def _end_tasks(self) -> None:
