@@ -10,10 +10,10 @@ ARGS ?=
 SEEDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint bench bench-peers faults screenshots reference docs pins clean
+.PHONY: help demo test test-fast lint bench bench-peers bench-pipeline faults screenshots reference docs pins clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed: install it, or name it with 'make PYTHON=/path/to/python3'." >&2; exit 1; }
@@ -45,6 +45,9 @@ bench: $(STAMP) ## benchmarks on a throw-away cluster; writes benchmarks/results
 
 bench-peers: $(STAMP) ## ours beside procrastinate, pgqueuer, chancy, awa, dbos, dramatiq-pg, pgmq, graphile-worker, pg-boss
 	@$(VENV)/bin/python -m benchmarks.peers $(ARGS)
+
+bench-pipeline: $(STAMP) ## reading websites, ours beside Scrapy, extract-emails, ultimate-sitemap-parser and extruct
+	@$(VENV)/bin/python -m benchmarks.pipeline $(ARGS)
 
 faults: $(STAMP) ## random mixes of faults against real listeners, and a control that must fail; SEEDS=20 for more
 	@$(VENV)/bin/python -m tests.faults --seeds $(SEEDS) $(ARGS)

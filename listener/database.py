@@ -74,12 +74,12 @@ class Transaction:
 
 
 class Database:
-    """Hands out transactions. A lane asks for at most two at once, so no lane can starve another."""
+    """Hands out transactions. A lane asks for at most two at once, and the tools for one: none can starve another."""
 
     def __init__(self, url: str, *, lanes: int, statement_seconds: float, role: str = "listener") -> None:
         self._role = role
         self._statement_seconds = statement_seconds
-        self._most = 2 * lanes + 2
+        self._most = 2 * lanes + 3
         self._pool = self._make_pool(url)
         self._engine: AsyncEngine | None = None
 

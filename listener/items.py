@@ -42,6 +42,18 @@ def loader_for(item: type[Any]) -> Loader:
     )
 
 
+class NoLoader:
+    """For a type that cannot be built from a row: its lane says so, and the others run."""
+
+    needs_session = False
+
+    def __init__(self, error: UserError) -> None:
+        self._error = error
+
+    async def load(self, *_: Any) -> Loaded:
+        raise self._error
+
+
 class RowLoader:
     """Plain rows, and only the columns the type asks for."""
 
@@ -99,6 +111,9 @@ class MappedLoader:
         self._item = item
 
     async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
+        from sqlalchemy.orm import configure_mappers
+
+        configure_mappers()  # a mistake in the mapping is no fault of the rows
         try:
             return await self._select(transaction, terms, keys)
         except Exception as error:

@@ -17,13 +17,14 @@ from listener.clock import Clock
 from listener.database import Database, connection_string
 from listener.doorbell import Doorbell
 from listener.errors import UserError
-from listener.faults import describe
+from listener.faults import describe, is_cancelled
 from listener.heartbeat import Heartbeat
 from listener.lane import Lane, Surroundings
 from listener.logs import log_of
 from listener.metrics import Metrics
 from listener.redact import know_url
 from listener.settings import Settings
+from listener.share import share
 from listener.tools import Toolbox
 from listener.traces import Traces
 from listener.workflow import Workflow
@@ -38,6 +39,8 @@ TEMPORARY = 75
 _RELEASE_SECONDS = 5.0
 """After the patience of a drain is over: how long giving items back may take."""
 _WELL_SECONDS = 30.0
+_HEALED_SECONDS = 60.0
+"""A part that has run for so long is started again at once."""
 
 _FIXED = ("listener_workflows", "listener_poll_only", "listener_statement_seconds", "alert_webhook_url")
 """Settings that a reload does not change."""
@@ -67,6 +70,7 @@ class Listener:
         self._toolbox = toolbox or Toolbox()
         self._traces = traces
         self._database = Database(url, lanes=len(workflows), statement_seconds=settings.listener_statement_seconds)
+        self._toolbox.database = self._database
         self._heartbeat = Heartbeat(url, self.id, self.metrics, list(workflows))
         self._clock = Clock(self._database, self.metrics, settings.listener_poll_seconds)
         self._doorbell = Doorbell(
@@ -107,8 +111,12 @@ class Listener:
             )
             for name, workflow in self._workflows.items():
                 self.lanes[name] = Lane(workflow, around, self._own_settings.get(name))
-            await self._announce()
             self._heartbeat.start()
+            try:
+                await self._announce()
+            except (psycopg.Error, OSError):
+                # gone again already: said as soon as it is back, and no reason to end
+                self._keep("announce", self._announce)
             parts = self._start()
             await self._stop.wait()
             return await self._drain(parts)
@@ -154,7 +162,7 @@ class Listener:
             await self._database.replace(url)
             self._heartbeat.reconnect(url)
         if (settings.database_listen_url or url) != listened:
-            await self._doorbell.reconnect(settings.database_listen_url or url)
+            self._doorbell.reconnect(settings.database_listen_url or url)
         self._sweep("start")
         systemd.notify("READY=1")
 
@@ -238,10 +246,15 @@ class Listener:
         async def keep() -> None:
             backoff = Backoff(0.5, 30)
             while True:
+                started = time.monotonic()
                 try:
                     return await part()
-                except Exception:
+                except (Exception, asyncio.CancelledError) as error:
+                    if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                        raise
                     _log.exception("a part broke and is started again", extra={"part": name})
+                    if time.monotonic() - started > _HEALED_SECONDS:
+                        backoff.reset()
                     await asyncio.sleep(backoff.next())
 
         task = asyncio.create_task(keep(), name=name)
@@ -290,6 +303,8 @@ class Listener:
     async def _pulse(self) -> None:
         while True:
             self.metrics.loop_turned = time.monotonic()
+            for lane in self.lanes.values():
+                lane.let_go()
             await asyncio.sleep(0.5)
 
     def _is_well(self) -> bool:
@@ -362,6 +377,18 @@ async def _require_engine(connection: psycopg.AsyncConnection[Any]) -> None:
         raise UserError("The engine is not installed in this database.", "Install it with 'scrapersky migrate'.")
     if not allowed:
         raise UserError(f"Role {user} may not use the engine.", f'As an admin: GRANT scheduler_listener TO "{user}";')
+    (revision,) = await engine.one(await connection.execute("SELECT max(version_num) FROM scheduler.schema_version"))
+    known = sorted(path.stem.split("_")[0] for path in share("alembic", "versions").glob("[0-9]*.py"))
+    if revision is not None and revision not in known:
+        raise UserError(
+            f"A newer version has migrated this database to revision {revision}; this one knows up to {known[-1]}.",
+            "Install that version here too. Listeners that run already go on.",
+        )
+    if revision != known[-1]:
+        raise UserError(
+            f"This database has revision {revision}, and this listener needs {known[-1]}.",
+            "Upgrade it with 'scrapersky migrate'.",
+        )
 
 
 _PASSING = re.compile(r"starting up|shutting down|recovery|too many|connection slots|read-only", re.IGNORECASE)

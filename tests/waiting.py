@@ -7,9 +7,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _PAUSE_SECONDS = 0.02
+PATIENCE = 60.0
+"""For things that take milliseconds, on a machine that may be busy with anything."""
 
 
-def wait_until(predicate: Callable[[], T], deadline: float = 10, what: str = "") -> T:
+def wait_until(predicate: Callable[[], T], deadline: float = PATIENCE, what: str = "") -> T:
     """Poll until the predicate is true and return what it returned; fail after `deadline` seconds."""
     end = time.monotonic() + deadline
     while True:

@@ -53,6 +53,7 @@ def listen(
         listener = Listener(
             url_of(settings), configuration.workflows, settings, configuration.own, traces=traces.configured()
         )
+        logs.identify(listener=str(listener.id))
         reloads: set[asyncio.Task[None]] = set()
 
         async def reload() -> None:
@@ -63,6 +64,8 @@ def listen(
                 await listener.reload(url_of(fresh), fresh)
             except UserError as error:
                 log.error("not reloaded: the old settings stay", extra={"error": str(error)})  # noqa: TRY400
+            except Exception:
+                log.exception("not wholly reloaded")
             else:
                 log.info("reloaded")
 

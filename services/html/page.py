@@ -15,10 +15,15 @@ from services.websites import site_of
 
 MOST_BYTES = 5_000_000
 """What is looked at of a page; the rest of a larger one is left alone."""
-DEEPEST_BLOCK = 2_000
-MOST_BLOCKS = 15_000
-"""HTML's own algorithm looks through all open blocks for each new one: 100,000 nested <div> take 20 s, these 0.7 s at
-worst, and browsers stop at a depth of 512."""
+DEEPEST = 2_000
+MOST_STEPS = 20_000_000
+"""HTML's own algorithm looks through all open elements for each new one: 100,000 nested <div> take 20 s, these steps
+0.7 s at worst, and browsers stop at a depth of 512."""
+MOST_TRUSTED = 10_000
+"""Tags of a page that are not counted one by one: even if all of them were open, they would do no harm."""
+MOST_ATTRIBUTES = 300
+"""Of one element; each new one is compared with all before it."""
+_LONGEST_TAG = 2_000
 DEEPEST_PATH = 12
 FARTHEST_SIBLING = 1000
 MOST_CONTEXTS = 200
@@ -40,11 +45,17 @@ _ODD: dict[int, str | None] = {ord(blank): " " for blank in "\u00a0\u2007\u202f\
 _ODD |= dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f"))
 _ODD |= {ord("＠"): "@", ord("﹫"): "@", ord("．"): ".", ord("。"): ".", ord("‐"): "-", ord("‑"): "-", ord("–"): "-"}  # noqa: RUF001
 
-_BLOCK = re.compile(
-    rb"<(/?)(?:div|section|article|main|ul|ol|dl|table|blockquote|form|fieldset|details|header|footer|nav|aside|center|"
-    rb"figure|figcaption|address|pre|h[1-6]|menu|dir|listing|search|hgroup|dialog|summary|plaintext|xmp)\b",
-    re.IGNORECASE,
+_ELEMENT = re.compile(rb"<(/?)([a-zA-Z][^\s/>]{0,40})")
+# These close each other, or have no end.
+_CLOSE_THEMSELVES = frozenset(
+    b"area base br col embed hr img input link meta param source track wbr p li dt dd td th tr tbody thead tfoot"
+    b" caption colgroup option optgroup rp rt body html head script style title noscript path".split()
 )
+# A tag as HTML ends it: not at a > inside a quoted value.
+_WHOLE_TAG = re.compile(rb"""<[a-zA-Z](?:[^>"'=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+|["'])*+""")
+_QUOTED_END = re.compile(rb"""=\s*+(?:"[^">]*+>|'[^'>]*+>)""")
+_QUOTED = re.compile(rb"""=\s*+(?:"[^"]*+"|'[^']*+')""")
+_ATTRIBUTE = re.compile(rb"""[\s/"'=]+[^\s/"'=]""")
 
 
 def _tag_ids(names: str) -> frozenset[int]:
@@ -176,7 +187,7 @@ def read_page(
     """Parse a page. Broken markup is read as browsers read it; nothing raises."""
     body = source.encode("utf-8", "replace") if isinstance(source, str) else source
     # NUL would end lexbor's text early in places; a browser shows U+FFFD for it
-    body = _shallow(body[:MOST_BYTES].replace(b"\x00", b"") if b"\x00" in body else body[:MOST_BYTES])
+    body = _tame(body[:MOST_BYTES].replace(b"\x00", b"") if b"\x00" in body else body[:MOST_BYTES])
     tree = LexborHTMLParser(body)
     lowered = {name.lower(): value for name, value in (headers or {}).items()}
     page = Page(tree, body, url, lowered, explained=explain)
@@ -184,31 +195,65 @@ def read_page(
     return page
 
 
+def _tame(body: bytes) -> bytes:
+    """The page without what makes a parser slow and can only be an attack. All but a few pages are left alone."""
+    if _may_have_a_long_tag(body):
+        body = _WHOLE_TAG.sub(_few_attributes, body)
+    return _shallow(body) if body.count(b"<") > MOST_TRUSTED or _may_be_deep(body) else body
+
+
+def _may_have_a_long_tag(body: bytes) -> bool:
+    """Whether a > is far away; in a large page it might also stand inside a value, which is no end."""
+    longest = max(map(len, body.split(b">")))
+    return longest > _LONGEST_TAG or (len(body) > 50 * _LONGEST_TAG and _QUOTED_END.search(body) is not None)
+
+
+def _few_attributes(tag: re.Match[bytes]) -> bytes:
+    if tag.end() - tag.start() <= _LONGEST_TAG:
+        return tag[0]
+    if len(_ATTRIBUTE.findall(_QUOTED.sub(b'="', tag[0]))) <= 2 * MOST_ATTRIBUTES:
+        return tag[0]
+    name = _ELEMENT.match(tag[0])
+    return name[0] if name else b""
+
+
 def _shallow(body: bytes) -> bytes:
     """The page up to where its nesting can only be an attack."""
-    if not _may_be_deep(body):
-        return body
-    depth = opened = 0
-    for tag in _BLOCK.finditer(body):
-        if tag[1]:
-            depth -= depth > 0
+    opened: dict[bytes, int] = {}
+    depth = steps = roots = options = 0
+    for tag in _ELEMENT.finditer(body):
+        name = tag[2].lower()
+        if name in _CLOSE_THEMSELVES:
+            if name in (b"body", b"html"):
+                roots += 1
+                steps += 50 * roots  # each more of them adds its attributes to the first
+            elif name == b"option":
+                options += 1
+                steps += options  # all of one list are looked at for each
+            if steps > MOST_STEPS:
+                return body[: tag.start()]
             continue
-        depth, opened = depth + 1, opened + 1
-        if depth > DEEPEST_BLOCK or opened > MOST_BLOCKS:
+        if name == b"select":
+            options = 0
+        if tag[1]:
+            if opened.get(name):
+                opened[name] -= 1
+                depth -= 1
+            continue
+        opened[name] = opened.get(name, 0) + 1
+        depth += 1
+        steps += depth
+        if depth > DEEPEST or steps > MOST_STEPS:
             return body[: tag.start()]
     return body
 
 
 def _may_be_deep(body: bytes) -> bool:
     """Counted roughly, 16 KB at a time: ten times faster than looking at each tag."""
-    opened = body.count(b"<") - body.count(b"</")
-    if opened <= DEEPEST_BLOCK or opened > MOST_BLOCKS:
-        return opened > DEEPEST_BLOCK
     depth = 0
     for start in range(0, len(body), 16_384):
-        closed = body.count(b"</", start, start + 16_384)
-        depth += body.count(b"<", start, start + 16_384) - 2 * closed
-        if depth > DEEPEST_BLOCK // 2:
+        depth += body.count(b"<", start, start + 16_384) - 2 * body.count(b"</", start, start + 16_384)
+        if depth > DEEPEST // 2:
             return True
     return False
 

@@ -10,8 +10,8 @@ AS $$
             '(://)[^/@\s]+@', '\1***@', 'g'),
             -- key=value and "key": "value" for names that smell of a secret
             '(?i)((?:api[_-]?key|key|token|secret|passw(?:or)?d|pwd|signature|sig|auth|credential)["'']?\s*[=:]\s*["'']?)[^\s&"'',;)]+', '\1***', 'g'),
-            -- Authorization headers
-            '(?i)((?:authorization["'']?\s*[:=]\s*["'']?)?\m(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}', '\1***', 'g'),
+            -- Authorization headers of any scheme
+            '(?i)(authorization["'']?\s*[:=]\s*["'']?(?:\w+\s+)?|\m(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}', '\1***', 'g'),
             -- Google API keys wherever they stand
             'AIza[0-9A-Za-z_-]{20,}', '***', 'g'),
         1024)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PATIENCE = 20.0
+from tests.waiting import PATIENCE
 
 
 class Terminal:

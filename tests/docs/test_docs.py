@@ -16,10 +16,10 @@ import yaml
 from docs import reference
 from tests.conftest import migrated
 from tests.docs.pages import ROOT, Block, anchors, blocks, links, pages
-from tests.listener.started import PATIENCE, bench_on
+from tests.listener.started import bench_on
 from tests.servers import Postgres
 from tests.sql.queue import one
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 QUICKSTART = ROOT / "docs" / "quickstart.md"
 

@@ -43,12 +43,12 @@ def test_after_a_failover_every_acknowledged_item_is_done_once(pair: tuple[Throw
         )
         # one commit for many: acknowledged, so the standby has it
         bench.queue(*["ok"] * 400)
-        wait_until(lambda: len(bench.effects()) >= 40, 30, "work under way")
+        wait_until(lambda: len(bench.effects()) >= 40, what="work under way")
         bench.db.close()
         primary.cluster.stop("immediate")
         standby.promote()
         _follow(bench, standby)
-        bench.wait_for("Completed", deadline=60)
+        bench.wait_for("Completed")
         assert bench.effects() == list(range(1, 401))
         # the schedules came along: the promoted server answers for them
         row = bench.db.execute("SELECT count(*) FROM scheduler.status WHERE workflow = 'chaos'").fetchone()

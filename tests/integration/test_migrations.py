@@ -27,7 +27,7 @@ from listener.postgres.choose import URL_VARIABLE
 from listener.share import share
 from tests.conftest import Connect, migrated
 from tests.servers import Postgres
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 REVISIONS = [script.revision for script in ScriptDirectory.from_config(schema._config()).walk_revisions()]
 TURN = "SELECT pg_advisory_xact_lock(hashtext('scrapersky migrate'))"
@@ -254,7 +254,7 @@ def test_what_tables_use_survives_a_migration(database: str, db: psycopg.Connect
     schema.migrate(database)
     db.execute("LISTEN scrapersky")
     db.execute("INSERT INTO parcel (error) VALUES ('fine')")
-    assert [note.payload for note in db.notifies(timeout=5, stop_after=1)] == ["sorting"]
+    assert [note.payload for note in db.notifies(timeout=PATIENCE, stop_after=1)] == ["sorting"]
     with pytest.raises(psycopg.errors.CheckViolation):
         db.execute("INSERT INTO parcel (error) VALUES ('token=secret')")
 
@@ -357,9 +357,9 @@ def test_two_migrations_at_once_take_turns(
         " WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()"
     )
     try:
-        wait_until(lambda: watcher.execute(waiting).fetchone() == (True,), 20, "both to wait for their turn")
+        wait_until(lambda: watcher.execute(waiting).fetchone() == (True,), what="both to wait for their turn")
         holder.rollback()
-        assert [process.wait(20) for process in started] == [0, 0]
+        assert [process.wait(60) for process in started] == [0, 0]
     finally:
         for process in started:
             process.kill()
@@ -420,7 +420,7 @@ def test_workflows_survive_a_migration(database: str, workflow: psycopg.Connecti
     assert on_parcel(workflow) == before
     workflow.execute("LISTEN scrapersky")
     workflow.execute("INSERT INTO parcel VALUES (1, 'Queued')")
-    assert len(list(workflow.notifies(timeout=5, stop_after=1))) == 1
+    assert len(list(workflow.notifies(timeout=PATIENCE, stop_after=1))) == 1
 
 
 def test_base_is_refused_while_the_functions_that_clean_up_are_missing(

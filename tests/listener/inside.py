@@ -17,9 +17,8 @@ from listener.settings import Settings
 from listener.tools import Toolbox
 from listener.traces import Traces
 from listener.workflow import Workflow
-from tests.waiting import wait_until
-
-PATIENCE = 20.0
+from tests.listener import quiet
+from tests.waiting import PATIENCE, wait_until
 
 
 class Inside:
@@ -35,7 +34,7 @@ class Inside:
         traces: Traces | None = None,
         **settings: Any,
     ) -> None:
-        self._given = (url, workflows, Settings.model_validate(settings), own)
+        self._given = (url, workflows, Settings.model_validate({**settings, **quiet.settings()}), own)
         self._toolbox = toolbox
         self._traces = traces
         self._made = threading.Event()

@@ -15,14 +15,12 @@ import psycopg
 from psycopg import conninfo, sql
 
 from listener.workflow import Workflow
-from tests.listener import workflows
+from tests.listener import quiet, workflows
 from tests.listener.inside import Inside
 from tests.sql.queue import call, one
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20.0
-"""For things that take milliseconds, on a machine that is busy with other tests."""
 _BACKENDS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s"
 
 
@@ -169,6 +167,7 @@ class Process:
             "GATES": str(bench.gates),
             "LISTENER_POLL_SECONDS": "60",  # so that only a doorbell explains a quick find
             **environment,
+            **quiet.environment(),
         }
         with self._path.open("w") as log:
             self._popen = subprocess.Popen(

@@ -35,7 +35,7 @@ def test_kill_9_in_the_middle_of_a_run_loses_nothing_and_doubles_nothing(bench: 
     first, _ = _pair(bench)
     first.kill()
     # an item whose listener vanished is claimed in a smaller run, and its attempt has counted
-    wait_until(lambda: sum(bench.begun(key) for key in ITEMS) > len(ITEMS), 20, "the other listener to begin")
+    wait_until(lambda: sum(bench.begun(key) for key in ITEMS) > len(ITEMS), what="the other listener to begin")
     bench.open_gate(*ITEMS)
     bench.wait_for("Completed")
     assert bench.effects() == list(ITEMS)
@@ -71,7 +71,7 @@ def test_connections_cut_again_and_again_lose_nothing_and_double_nothing(bench: 
     count = "SELECT count(*) FROM item WHERE status = 'Completed'"
     cuts = 0
     for part in range(1, 11):
-        wait_until(lambda part=part: one(bench.db, count) >= part * 30, 20, "progress")  # type: ignore[misc]
+        wait_until(lambda part=part: one(bench.db, count) >= part * 30, what="progress")  # type: ignore[misc]
         cuts += sum(bench.terminate_backends(role) for role in ("listener", "doorbell", "heartbeat"))
     assert cuts >= 10
     bench.wait_for("Completed")
@@ -98,7 +98,7 @@ def test_a_server_crash_in_the_middle_of_a_run_loses_nothing_and_doubles_nothing
     bench.adopt(lease="1 second", batch_size=20, max_attempts=50)
     bench.queue(*["ok"] * 1000, "wait")
     listener = bench.inside(listener_poll_seconds=0.2)
-    wait_until(lambda: listener.counts().succeeded >= 100, 20, "progress")
+    wait_until(lambda: listener.counts().succeeded >= 100, what="progress")
     assert postgres.throwaway is not None
     postgres.throwaway.restart("immediate")
     bench.reconnect()
@@ -113,7 +113,7 @@ def test_an_item_that_kills_its_listener_ends_in_the_dead_letter_and_the_others_
     bench.queue("ok", "die", "ok")
     for _ in range(3):
         process = bench.start(ready=False, LISTENER_POLL_SECONDS="0.2")
-        wait_until(lambda process=process: not process.running or _done(bench), 20, "its end")  # type: ignore[misc]
+        wait_until(lambda process=process: not process.running or _done(bench), what="its end")  # type: ignore[misc]
         if _done(bench):
             break
     assert _done(bench)

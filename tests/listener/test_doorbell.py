@@ -1,7 +1,9 @@
 """The doorbell wakes a lane at once; without it work is found all the same."""
 
 import pytest
+from psycopg import conninfo
 
+from listener.settings import Settings
 from tests.listener.started import Bench
 from tests.sql.queue import one
 from tests.waiting import wait_until
@@ -67,6 +69,19 @@ def test_a_connection_that_no_longer_listens_is_noticed_without_a_word_from_the_
     bench.queue("ok")
     bench.wait_for("Completed")
     assert "poll" not in listener.counts().claims
+
+
+def test_a_new_address_for_listening_counts_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("listener.doorbell.PROBE_SECONDS", 3600)
+    bench.adopt()
+    listener = bench.inside()
+    there = conninfo.make_conninfo(bench.url, application_name="scrapersky elsewhere")
+    settings = Settings.model_validate({"listener_poll_seconds": 60, "database_listen_url": there})
+    listener.submit(listener.listener.reload(bench.url, settings)).result(20)
+    wait_until(lambda: bench.backends("elsewhere") and not bench.backends("doorbell"), what="the new connection")
+    wait_until(lambda: listener.metrics.listening, what="LISTEN")
+    bench.queue("ok")
+    bench.wait_for("Completed")
 
 
 def test_a_resumed_workflow_goes_on_at_once(bench: Bench) -> None:

@@ -41,7 +41,7 @@ def test_no_item_is_worked_on_twice_and_the_limit_of_runs_is_exact(bench: Bench,
     bench.adopt(max_instances=3, batch_size=5, concurrency=1)
     bench.queue(*["ok"] * items)
     fleet = [bench.inside(watch.workflow, listener_poll_seconds=0.1, ready=False) for _ in range(listeners)]
-    bench.wait_for("Completed", deadline=60)
+    bench.wait_for("Completed")
     assert watch.calls == dict.fromkeys(range(1, items + 1), 1)
     assert watch.most <= 3
     assert watch.most > 1
@@ -53,8 +53,8 @@ def test_a_rate_limit_is_the_fleets_not_each_listeners(bench: Bench) -> None:
     bench.adopt(rate_limit=30, rate_period="1 hour", batch_size=7)
     bench.queue(*["ok"] * 100)
     fleet = [bench.inside(listener_poll_seconds=0.1) for _ in range(2)]
-    wait_until(lambda: len(bench.effects()) == 30, 20, "the allowance")
+    wait_until(lambda: len(bench.effects()) == 30, what="the allowance")
     asked = {listener: listener.counts().asked for listener in fleet}
-    wait_until(lambda: all(each.counts().asked > asked[each] + 3 for each in fleet), 20, "more tries")
+    wait_until(lambda: all(each.counts().asked > asked[each] + 3 for each in fleet), what="more tries")
     assert len(bench.effects()) == 30
     assert one(bench.db, "SELECT count(*) FROM item WHERE status = 'Queued'") == 70

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import psycopg
 import pytest
 
 from listener import Tools, Workflow
@@ -36,9 +37,20 @@ def _register(bench: Bench) -> None:
     bench.adopt()
 
 
+def _drop(bench: Bench) -> None:
+    bench.db.execute("DROP TABLE item")
+
+
+def _make_anew(bench: Bench) -> None:
+    bench.db.execute("SELECT scheduler.drop_workflow('job')")
+    bench.adopt()
+    bench.queue("ok")
+
+
 BREAKS = {
     "a dropped column": (_drop_column, _restore_column, "task"),
     "a revoked right": (_revoke, _grant, "permission denied"),
+    "a dropped table": (_drop, _make_anew, " "),
     "a workflow that is not registered": (_unregister, _register, "not registered"),
 }
 
@@ -50,7 +62,8 @@ def test_a_lane_that_cannot_claim_says_why_and_recovers_while_the_other_goes_on(
     bench.adopt("other", "thing")
     listener = bench.inside("job", "other")
     breaks(bench)
-    bench.db.execute("INSERT INTO item (id, status) VALUES (1, 'Queued')")
+    if fault != "a dropped table":
+        bench.db.execute("INSERT INTO item (id, status) VALUES (1, 'Queued')")
     bench.db.execute("SELECT pg_notify('scrapersky', 'job')")
     wait_until(lambda: words in (listener.counts().problem or ""), what="the lane to say why")
     bench.queue("ok", "ok", table="thing")
@@ -59,6 +72,25 @@ def test_a_lane_that_cannot_claim_says_why_and_recovers_while_the_other_goes_on(
     repairs(bench)
     bench.wait_for("Completed")
     assert listener.counts().problem is None
+
+
+def test_a_table_locked_by_an_alter_holds_up_its_own_lane_only(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("listener.database.LOCK_SECONDS", 1)
+    bench.adopt()
+    bench.adopt("other", "thing")
+    listener = bench.inside("job", "other")
+    bench.queue("ok")
+    bench.wait_for("Completed")
+    with psycopg.connect(bench.url) as alter:
+        alter.execute("ALTER TABLE item ADD COLUMN new integer")
+        bench.db.execute("SELECT pg_notify('scrapersky', 'job')")
+        for number in range(1, 4):
+            bench.queue("ok", first=number, table="thing")
+            bench.wait_for("Completed", table="thing")
+        wait_until(lambda: "LockNotAvailable" in (listener.counts().problem or ""), what="the lane to say why")
+        assert listener.counts("other").problem is None
+    bench.queue("ok", first=2)
+    bench.wait_for("Completed")
 
 
 def test_a_lane_in_trouble_tells_it_once_and_asks_less_and_less(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from listener import systemd
 from tests.listener.started import Bench
+from tests.waiting import PATIENCE
 
 Heard = Iterator[str]
 
@@ -16,7 +17,7 @@ Heard = Iterator[str]
 def notify_socket(tmp_path: Path) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(str(tmp_path / "notify"))
-        receiver.settimeout(20)
+        receiver.settimeout(PATIENCE)
         yield receiver
 
 

@@ -227,7 +227,7 @@ def test_work_cannot_end_the_listener(bench: Bench, problem: BaseException) -> N
 
 
 def test_plain_functions_run_side_by_side_in_threads(bench: Bench) -> None:
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=60)
 
     def work(item: Item, tools: Tools) -> str:
         together.wait()

@@ -115,7 +115,7 @@ def test_selecting_a_failed_item_while_the_engine_queues_it_leaves_it_queued_onc
     thread = threading.Thread(target=person.execute, args=["UPDATE place SET status = 'Selected'"])
     thread.start()
     waits = f"SELECT wait_event_type FROM pg_stat_activity WHERE pid = {person.info.backend_pid}"
-    wait_until(lambda: column(db, waits) == ["Lock"], 20, "the person's write to wait for the engine's")
+    wait_until(lambda: column(db, waits) == ["Lock"], what="the person's write to wait for the engine's")
     engine.commit()
     thread.join(20)
     assert row(db, "SELECT deep_scan_status FROM place") == ("Queued",)

@@ -13,12 +13,12 @@ from listener import Reject
 from services.deep_scan import deep_scan
 from services.simulation.google import Google
 from services.simulation.server import serving
-from tests.listener.started import PATIENCE, bench_on
+from tests.listener.started import bench_on
 from tests.services.pipeline import Pipeline
 from tests.services.test_place_search import asking, rows
 from tests.services.world import place, plumbers
 from tests.sql.queue import one
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 
 def new_place(db: psycopg.Connection, number: int) -> UUID:

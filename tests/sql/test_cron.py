@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import Connect
 from tests.sql.queue import Queue, call, one
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.cron
 
@@ -125,7 +125,7 @@ def test_pg_cron_queues_ready_rows_here_and_in_another_database(
         deadline=FIRING_SECONDS,
         what="a firing of pg_cron in both databases",
     )
-    assert "job" in [note.payload for note in here.notifies(timeout=5, stop_after=1)]
+    assert "job" in [note.payload for note in here.notifies(timeout=PATIENCE, stop_after=1)]
     last = "SELECT last_clock, last_queued FROM scheduler.schedules WHERE workflow = 'job'"
     assert one(here, last) == one(db, last) == "pg_cron"
     clock = "SELECT clock FROM scheduler.schedules WHERE workflow = 'job'"

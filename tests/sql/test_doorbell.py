@@ -4,6 +4,7 @@ import psycopg
 import pytest
 
 from tests.sql.queue import Queue
+from tests.waiting import PATIENCE
 
 
 @pytest.mark.parametrize("doorbell", ["commit", "dispatch", "off"])
@@ -16,7 +17,7 @@ def test_the_doorbell_rings_as_chosen(db: psycopg.Connection, doorbell: str) -> 
     db.execute("SELECT scheduler.dispatch('job')")
     db.execute("NOTIFY scrapersky, 'dispatch done'")
     heard = []
-    for note in db.notifies(timeout=10):
+    for note in db.notifies(timeout=PATIENCE):
         heard.append(note.payload)
         if note.payload == "dispatch done":
             break
@@ -34,7 +35,7 @@ def test_a_transaction_rings_once_however_many_rows_it_queues(db: psycopg.Connec
     queue.set("Queued")
     db.execute("INSERT INTO item (id, status) VALUES (501, 'Queued')")
     db.execute("NOTIFY scrapersky, 'done'")
-    assert [note.payload for note in db.notifies(timeout=10, stop_after=3)] == ["job", "job", "done"]
+    assert [note.payload for note in db.notifies(timeout=PATIENCE, stop_after=3)] == ["job", "job", "done"]
 
 
 def test_losing_every_ring_loses_no_work(db: psycopg.Connection) -> None:
@@ -50,4 +51,4 @@ def test_the_doorbell_can_be_changed_while_the_workflow_runs(db: psycopg.Connect
     db.execute("SELECT scheduler.alter_workflow('job', doorbell => 'commit')")
     db.execute("LISTEN scrapersky")
     queue.set("Queued")
-    assert [note.payload for note in db.notifies(timeout=10, stop_after=1)] == ["job"]
+    assert [note.payload for note in db.notifies(timeout=PATIENCE, stop_after=1)] == ["job"]

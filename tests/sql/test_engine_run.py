@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from tests.sql.queue import Queue, call, one
+from tests.waiting import PATIENCE
 
 
 def test_the_oldest_are_claimed_first_up_to_the_batch_size(db: psycopg.Connection) -> None:
@@ -249,7 +250,7 @@ def test_cancel_takes_running_items_from_their_run_and_tells_the_listener(db: ps
     assert claim.run is not None
     db.execute("LISTEN scrapersky")
     assert db.execute("SELECT * FROM scheduler.cancel('job', ARRAY[2, 99])").fetchone() == (0, 1, 1)
-    assert [note.payload for note in db.notifies(timeout=5, stop_after=1)] == ["job!"]
+    assert [note.payload for note in db.notifies(timeout=PATIENCE, stop_after=1)] == ["job!"]
     assert queue.heartbeat(listener, claim.run) == {claim.run: (False, ["2"])}
     assert queue.succeed(claim.run, "1", "2") == (1, ["2"])
     assert [queue.status(1), queue.status(2)] == ["Completed", None]

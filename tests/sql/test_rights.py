@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from listener.schema import migrate
 from tests.conftest import Connect
 from tests.sql.queue import Queue, call, one
 
@@ -82,6 +83,7 @@ def test_internal_functions_are_for_those_who_operate_or_for_the_views(db: psyco
     assert one(db, callable_by, nobody) is None
     assert one(db, callable_by, LISTENER) == looks
     assert looks == [
+        "_base_type",
         "_cron_command",
         "_cron_day_matches",
         "_cron_field",
@@ -96,8 +98,10 @@ def test_internal_functions_are_for_those_who_operate_or_for_the_views(db: psyco
         "_examine_vacuum",
         "_grants",
         "_index_missing",
+        "_key_needs_index",
         "_launcher_lives",
         "_listened",
+        "_rows_hidden",
         "_session",
         "_setting",
         "_shape",
@@ -146,6 +150,24 @@ def test_nothing_is_granted_to_everybody(db: psycopg.Connection) -> None:
         """
     ).fetchall()
     assert granted == []
+
+
+def test_in_a_database_closed_to_everybody_the_engine_keeps_what_it_needs(
+    empty_database: str, connect: Connect
+) -> None:
+    """pg_cron connects as its job's owner; a predicate is tried on a temporary table."""
+    db = connect(url=empty_database)
+    name = sql.Identifier(db.info.dbname)
+    db.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(name))
+    migrate(empty_database, pipeline=False)
+    assert one(db, "SELECT has_database_privilege('scheduler_cron', current_database(), 'CONNECT')")
+    for role in ("scheduler_owner", ADMIN):
+        assert one(db, "SELECT has_database_privilege(%s, current_database(), 'TEMPORARY')", role)
+    Queue(db, 1)
+    db.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM scheduler_admin").format(name))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege) as caught:
+        call(connect(ADMIN, url=empty_database), "alter_workflow", name="job", ready="wanted")
+    assert "GRANT TEMPORARY ON DATABASE" in (caught.value.diag.message_hint or "")
 
 
 def test_a_function_added_later_is_not_for_everybody_either(db: psycopg.Connection, nobody: str) -> None:

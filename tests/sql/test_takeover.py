@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from tests.sql.queue import Queue, call, one
+from tests.waiting import PATIENCE
 
 
 def test_the_listener_is_told_which_items_were_taken_from_it(db: psycopg.Connection) -> None:
@@ -16,7 +17,7 @@ def test_the_listener_is_told_which_items_were_taken_from_it(db: psycopg.Connect
     assert claim.run is not None
     db.execute("LISTEN scrapersky")
     queue.set("Filtered", 2)
-    assert [note.payload for note in db.notifies(timeout=10, stop_after=1)] == ["job!"]
+    assert [note.payload for note in db.notifies(timeout=PATIENCE, stop_after=1)] == ["job!"]
     assert queue.heartbeat(listener, claim.run) == {claim.run: (False, ["2"])}
     assert one(db, "SELECT count(*) FROM scheduler.takeover") == 0
     assert queue.succeed(claim.run, "1", "2", "3") == (2, ["2"])

@@ -30,11 +30,11 @@ def test_the_page_is_served_until_it_is_told_to_stop(database: str, tmp_path: Pa
         assert process.stderr is not None
         found = re.search(r"http://\S+", process.stderr.readline())
         assert found is not None
-        assert httpx.get(found[0] + "health", timeout=20).json() == {"status": "ok"}
-        assert httpx.get(found[0] + "ready", timeout=20).json() == {"status": "ready"}
-        assert "No workflow is registered yet" in httpx.get(found[0], timeout=20).text
+        assert httpx.get(found[0] + "health", timeout=60).json() == {"status": "ok"}
+        assert httpx.get(found[0] + "ready", timeout=60).json() == {"status": "ready"}
+        assert "No workflow is registered yet" in httpx.get(found[0], timeout=60).text
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_an_address_that_others_reach_is_refused_without_a_token(tmp_path: Path) -> None:

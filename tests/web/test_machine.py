@@ -73,7 +73,7 @@ def test_a_listener_serves_its_own_page_without_harm_to_its_lanes(database: str,
         bench.adopt()
         process = bench.start(WEB_PORT="0")
         address = process.wait_line("serving the web page")["at"]
-        with httpx.Client(base_url=address, timeout=20) as client:
+        with httpx.Client(base_url=address, timeout=60) as client:
             wait_until(lambda: client.get("/ready").status_code == 200, what="ready")
             bench.queue(*["ok"] * 20)
             bench.wait_for("Completed")
