@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from benchmarks.machine import SETTINGS
 from listener.cli.table import table
@@ -34,6 +35,7 @@ AIMS = (
     Aim("enqueue_dispatch_to_bare_32_ratio", below=False, limit=0.9),
     Aim("beside_10m_ratio", below=False, limit=0.9),
     Aim("memory_growth_ratio", below=True, limit=1.2),
+    Aim("slowest_look_ms", below=True, limit=50),
 )
 _AIMS = {aim.figure: aim for aim in AIMS}
 
@@ -146,6 +148,11 @@ _LINES = (
         "{memory_late_kb:,} / {memory_early_kb:,} kB",
     ),
     ("SELECT * FROM scheduler.status", None, "{status_ms:.2f} ms"),
+    (
+        "the slowest view or page, beside {looked_at_backlog:,} queued items",
+        "slowest_look_ms",
+        "{slowest_look_ms:.2f} ms",
+    ),
 )
 
 
@@ -168,9 +175,24 @@ def render(result: Result) -> str:
             "",
             table(("what", "ratio", "aim", "", "measured"), rows),
             "",
+            "Milliseconds in the database, of each view and function, and of all the queries of each page:",
+            table(("view", "ms", "page", "ms"), _looks(result)),
+            "",
             f"AIM MISSED: {', '.join(failures)}" if failures else "Every aim is met.",
         )
     )
+
+
+def _looks(result: Result) -> list[tuple[str, str, str, str]]:
+    views, pages = (
+        [
+            (name.removeprefix(kind).removesuffix("_ms"), f"{value:.1f}")
+            for name, value in result.items()
+            if name.startswith(kind)
+        ]
+        for kind in ("view_", "page_")
+    )
+    return [(*view, *page) for view, page in zip_longest(views, pages, fillvalue=("", ""))]
 
 
 def _verdict(name: str | None, result: Result) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -76,6 +76,18 @@ class Tick(NamedTuple):
     workflow: str
     queued: int | None
     note: str | None
+
+
+class Alert(NamedTuple):
+    """Something that changed for a workflow, to be told to somebody outside."""
+
+    id: int
+    at: datetime
+    workflow: str
+    code: str
+    event: str
+    text: str
+    fix: str
 
 
 async def one(cursor: psycopg.AsyncCursor[Any]) -> tuple[Any, ...]:
@@ -216,6 +228,17 @@ async def tick(connection: AsyncConnection) -> list[Tick]:
     """Fire what pg_cron should have fired, if it is missing or silent. Usually nothing."""
     cursor = await connection.execute("SELECT workflow, queued, note FROM scheduler.tick('listener')")
     return [Tick(*row) for row in await cursor.fetchall()]
+
+
+async def take_alerts(connection: AsyncConnection) -> list[Alert]:
+    """What has changed and is this listener's to tell; usually nothing."""
+    async with connection.cursor(row_factory=class_row(Alert)) as cursor:
+        await cursor.execute("SELECT id, at, workflow, code, event, text, fix FROM scheduler.take_alerts()")
+        return await cursor.fetchall()
+
+
+async def alert_sent(connection: AsyncConnection, alert: int) -> None:
+    await connection.execute("SELECT scheduler.alert_sent(%s)", (alert,))
 
 
 async def registered(connection: AsyncConnection) -> list[Registered]:

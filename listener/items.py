@@ -54,9 +54,13 @@ class NoLoader:
     """For a type that cannot be built from a row: its lane says so, and the others run."""
 
     needs_session = False
+    knows_table = False
 
     def __init__(self, error: UserError) -> None:
         self._error = error
+
+    async def claim(self, *_: Any) -> tuple[Claim | None, Loaded]:
+        raise self._error
 
     async def load(self, *_: Any) -> Loaded:
         raise self._error

@@ -25,6 +25,7 @@ from listener.pace import Pace
 from listener.run import Failure, Job, Outcome, Release, Run, Success
 from listener.threads import Threads
 from listener.tools import Toolbox, Tools
+from listener.traces import Traces
 from listener.workflow import Final, Hold, Reject, Retry, Workflow, is_async, refuse_coroutine
 
 _TURN_SECONDS = 0.005
@@ -45,6 +46,7 @@ class Surroundings:
     toolbox: Toolbox
     metrics: Metrics
     poll_seconds: float
+    traces: Traces | None = None
 
 
 class Lane:
@@ -303,6 +305,8 @@ class Lane:
         run = Run(run_id, claim.terms, time.monotonic() + claim.seconds_left)
         run.claimed = run.unfinished = len(claim.keys)
         run.suspect = claim.suspect
+        if self._around.traces is not None:
+            run.span = self._around.traces.began(self.name, run)
         self._runs[run_id] = run
         self._newest_run = max(self._newest_run, run_id)
         self._metrics.found(why, len(claim.keys))
@@ -375,10 +379,11 @@ class Lane:
     async def _work(self) -> None:
         """Items one after the other, until none waits."""
         turned = time.monotonic()
+        traces = self._around.traces
         while self._waiting and self._at_work <= self._concurrency:
             job = self._waiting.popleft()
             self._working.add(job)
-            outcome = await self._outcome(job)
+            outcome = await (self._outcome(job) if traces is None else traces.item(self.name, job, self._outcome(job)))
             if job not in self._working:
                 self._left_behind -= 1
                 continue  # given up meanwhile
@@ -473,6 +478,8 @@ class Lane:
             },
             exc_info=unexpected if unexpected is not None and not isinstance(unexpected, TimeoutError) else None,
         )
+        if self._around.traces is not None:
+            self._around.traces.failed(error, text)
         return Failure(job, text, permanent, retry_after, milliseconds)
 
     def _took(self, job: Job) -> float:
@@ -558,6 +565,8 @@ class Lane:
         if self._runs.pop(run.id, None) is None:
             return
         self._around.heartbeat.drop(run.id)
+        if self._around.traces is not None:
+            self._around.traces.finished(run)
         if run.failed:
             # nobody rings for a retry: the next claim says when it is due
             self._expect_more = True

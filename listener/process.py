@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from listener import __version__, engine, systemd
+from listener.alerts import Alerts
 from listener.backoff import Backoff
 from listener.clock import Clock
 from listener.database import Database, connection_string
@@ -25,6 +26,7 @@ from listener.redact import know_url
 from listener.settings import Settings
 from listener.share import share
 from listener.tools import Toolbox
+from listener.traces import Traces
 from listener.workflow import Workflow
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ _WELL_SECONDS = 30.0
 _HEALED_SECONDS = 60.0
 """A part that has run for so long is started again at once."""
 
-_FIXED = ("listener_workflows", "listener_poll_only", "listener_statement_seconds")
+_FIXED = ("listener_workflows", "listener_poll_only", "listener_statement_seconds", "alert_webhook_url")
 """Settings that a reload does not change."""
 
 _log = log_of("listener")
@@ -57,6 +59,7 @@ class Listener:
         own_settings: Mapping[str, Any] | None = None,
         *,
         toolbox: Toolbox | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self.id: UUID = uuid4()
         self.metrics = Metrics()
@@ -65,6 +68,7 @@ class Listener:
         self._settings = settings
         self._own_settings = dict(own_settings or {})
         self._toolbox = toolbox or Toolbox()
+        self._traces = traces
         self._database = Database(url, lanes=len(workflows), statement_seconds=settings.listener_statement_seconds)
         self._toolbox.database = self._database
         self._heartbeat = Heartbeat(url, self.id, self.metrics, list(workflows))
@@ -103,6 +107,7 @@ class Listener:
                 self._toolbox,
                 self.metrics,
                 self._settings.listener_poll_seconds,
+                self._traces,
             )
             for name, workflow in self._workflows.items():
                 self.lanes[name] = Lane(workflow, around, self._own_settings.get(name))
@@ -228,6 +233,8 @@ class Listener:
         self._keep("watchdog", lambda: systemd.feed_watchdog(self._is_well))
         self._keep("ready", self._say_ready)
         parts = [self._keep("clock", self._clock.run)]
+        if self._settings.alert_webhook_url:
+            parts.append(self._keep("alerts", Alerts(self._database, self._settings.alert_webhook_url).run))
         if self._settings.listener_poll_only:
             self._sweep("start")
         else:
@@ -352,6 +359,8 @@ class Listener:
         for lane in self.lanes.values():
             lane.close()
         await self._toolbox.close()
+        if self._traces is not None:
+            await self._traces.close()
         await self._database.close()
 
     async def _end_tasks(self) -> None:
