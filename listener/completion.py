@@ -11,7 +11,16 @@ from typing import Any
 from listener import engine
 from listener.backoff import Backoff
 from listener.database import Database, Transaction
-from listener.faults import describe, is_bad_data, is_cancelled, is_outage, is_passing, is_structural, words
+from listener.faults import (
+    describe,
+    driver_error,
+    is_bad_data,
+    is_cancelled,
+    is_outage,
+    is_passing,
+    is_structural,
+    words,
+)
 from listener.metrics import LaneMetrics, bucket
 from listener.run import Failure, Outcome, Release, Run, Success
 from listener.workflow import Done, Reject, Retry, Workflow, is_async, refuse_coroutine
@@ -137,7 +146,9 @@ class Completion:
                 await self._write(run, outcomes)
             except Exception as error:
                 cause = error.cause if isinstance(error, SaveError) else error
-                if is_outage(cause) or (is_passing(cause) and backoff.failures < _PATIENCE):
+                # a file that save does not find is an OSError too, and no outage of the database
+                is_ours = not isinstance(error, SaveError) or driver_error(cause) is not None
+                if is_ours and (is_outage(cause) or (is_passing(cause) and backoff.failures < _PATIENCE)):
                     if self._giving_up:
                         self.given_up += len(outcomes)
                         break

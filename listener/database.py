@@ -29,6 +29,8 @@ LOCK_SECONDS = 5
 _CONNECTION_SECONDS = 4.0
 """The longest wait for a connection of the pool."""
 _RECONNECT_SECONDS = 2.0
+MOST_CONNECTIONS = 50
+"""Of one pool. Up to 24 lanes have two each to themselves; a thousand must not ask for more than a server has."""
 _PREPARE_AFTER = 3
 """Executions until a statement is prepared on the server, on direct connections only."""
 
@@ -74,12 +76,12 @@ class Transaction:
 
 
 class Database:
-    """Hands out transactions. A lane asks for at most two at once, and the tools for one: none can starve another."""
+    """Hands out transactions. A lane asks for at most two at once, and the tools for one; all of them are short."""
 
     def __init__(self, url: str, *, lanes: int, statement_seconds: float, role: str = "listener") -> None:
         self._role = role
         self._statement_seconds = statement_seconds
-        self._most = 2 * lanes + 3
+        self._most = min(2 * lanes + 3, MOST_CONNECTIONS)
         self._pool = self._make_pool(url)
         self._engine: AsyncEngine | None = None
 

@@ -503,6 +503,8 @@ class Lane:
             timer = job.timer
             if timer is None or not timer.expired() or now - (timer.when() or now) < _SETTLE_SECONDS:
                 continue
+            if job.cancelled == "drain":
+                continue  # given back by drain()
             self._log.error("work goes on though it was cancelled", extra={"run": job.run.id, "item": job.key})
             self._leave_behind(job)
             if job.cancelled is None:

@@ -188,7 +188,7 @@ class Listener:
                 async with await psycopg.AsyncConnection.connect(
                     connection_string(self._url, "listener"), autocommit=True, prepare_threshold=None
                 ) as connection:
-                    await _require_engine(connection)
+                    await _require_engine(connection, may_be_newer=self._settings.listener_newer_schema)
                     return
             except (psycopg.OperationalError, OSError) as error:
                 _refuse_if_lasting(error)
@@ -303,7 +303,7 @@ class Listener:
     def _is_well(self) -> bool:
         """This runs in the event loop, so that turns. An unreachable database is no reason to be killed; a heartbeat
         thread that no longer comes round is."""
-        return time.monotonic() - self._heartbeat.turned < _WELL_SECONDS
+        return self._heartbeat.connecting or time.monotonic() - self._heartbeat.turned < _WELL_SECONDS
 
     # -- stopping ------------------------------------------------------------------------------------------------------
 
@@ -357,7 +357,7 @@ class Listener:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def _require_engine(connection: psycopg.AsyncConnection[Any]) -> None:
+async def _require_engine(connection: psycopg.AsyncConnection[Any], *, may_be_newer: bool) -> None:
     # not to_regclass(), which raises an error instead of an answer where the schema may not be used
     cursor = await connection.execute(
         "SELECT current_user, n.oid IS NOT NULL, coalesce(has_schema_privilege(n.oid, 'USAGE'), false)"
@@ -371,11 +371,17 @@ async def _require_engine(connection: psycopg.AsyncConnection[Any]) -> None:
     (revision,) = await engine.one(await connection.execute("SELECT max(version_num) FROM scheduler.schema_version"))
     known = sorted(path.stem.split("_")[0] for path in share("alembic", "versions").glob("[0-9]*.py"))
     if revision is not None and revision not in known:
-        raise UserError(
-            f"A newer version has migrated this database to revision {revision}; this one knows up to {known[-1]}.",
-            "Install that version here too. Listeners that run already go on.",
+        problem = (
+            f"A newer version has migrated this database to revision {revision}; this one knows up to {known[-1]}."
         )
-    if revision != known[-1]:
+        if not may_be_newer:
+            raise UserError(
+                problem,
+                "Install that version here too; or, to roll back to the release just before it, set"
+                " LISTENER_NEWER_SCHEMA=true.",
+            )
+        _log.warning(problem)
+    elif revision != known[-1]:
         raise UserError(
             f"This database has revision {revision}, and this listener needs {known[-1]}.",
             "Upgrade it with 'scrapersky migrate'.",

@@ -39,6 +39,8 @@ class Settings(BaseSettings):
     """How long items under way may finish after SIGTERM; keep it below the supervisor's own patience."""
     listener_statement_seconds: float = Field(default=30.0, ge=1, le=3600)
     """The longest any single statement may take, those of save included."""
+    listener_newer_schema: bool = False
+    """Start also on a database that a newer version has migrated, as when rolling back to the release before it."""
     web_port: int | None = Field(default=None, ge=0, le=65535)
     """The listener serves /health, /ready, /metrics and the web page on this port. Unset: it serves nothing."""
     web_host: str = "127.0.0.1"

@@ -44,7 +44,9 @@ AS $$
 DECLARE
     canonical text[];
 BEGIN
-    EXECUTE format('SELECT array_agg(DISTINCT k::%1$s::text) FROM unnest($1) AS k WHERE k IS NOT NULL', format_type(w.key_type, -1)) INTO canonical USING ids;
+    -- as the row spells it: 1 and 1.00 are one number
+    EXECUTE format('SELECT array_agg(DISTINCT coalesce(t.%2$I::text, k::%1$s::text)) FROM unnest($1) AS k LEFT JOIN %3$s AS t ON t.%2$I = k::%1$s WHERE k IS NOT NULL',
+                   format_type(w.key_type, -1), w.key_column, w.relation) INTO canonical USING ids;
     RETURN coalesce(canonical, '{}');
 EXCEPTION
     WHEN data_exception THEN

@@ -48,8 +48,12 @@ DECLARE
     kind text;
 BEGIN
     PERFORM scheduler._check_table(w.relation);
+    PERFORM scheduler._check_column(w.relation, given.name, given.role)
+    FROM (VALUES (w.key_column::text, 'key_column'), (w.status_column, 'status_column'), (w.error_column, 'error_column'), (w.priority_column, 'priority_column'), (w.age_column, 'age_column')) AS given (name, role)
+    WHERE given.name IS NOT NULL;
+    PERFORM scheduler._check_words(w);
     PERFORM scheduler._grant_table(w);
-    FOREACH kind IN ARRAY ARRAY['queued', 'ready'] LOOP
+    FOREACH kind IN ARRAY ARRAY['queued', 'ready', 'key'] LOOP
         IF scheduler._index_missing(w, kind) THEN
             PERFORM scheduler._drop_index(w, kind);
         END IF;

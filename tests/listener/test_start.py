@@ -37,6 +37,14 @@ def test_a_database_of_another_version_is_refused_with_what_to_do_about_it(bench
         bench.insiders.clear()
 
 
+def test_rolling_back_the_listener_alone_can_be_allowed(bench: Bench) -> None:
+    bench.adopt()
+    bench.db.execute("UPDATE scheduler.schema_version SET version_num = '9999'")
+    bench.inside(listener_newer_schema=True)
+    bench.queue("ok")
+    bench.wait_for("Completed")
+
+
 def test_a_migration_by_a_newer_version_leaves_running_listeners_alone(bench: Bench) -> None:
     bench.adopt()
     bench.inside()
@@ -45,6 +53,7 @@ def test_a_migration_by_a_newer_version_leaves_running_listeners_alone(bench: Be
     bench.wait_for("Completed")
 
 
+@pytest.mark.doorbell
 @pytest.mark.slow
 def test_bad_settings_are_refused_all_at_once_with_exit_code_1(bench: Bench) -> None:
     process = bench.start(

@@ -13,14 +13,15 @@ from listener.discover import discover
 from listener.process import Listener
 from listener.settings import Settings
 from listener.workflow import is_async
-from services.cli.demo import GATES
+from services.cli.demo import GATES as LATER_GATES
 from services.simulation.google import Google
 from services.simulation.internet import Internet
 from services.simulation.server import serving
-from services.simulation.world import TOWN, TRADE, make_world
+from services.simulation.world import make_world
 from tests.waiting import PATIENCE, wait_until
 
 KEY = "simulated-key"
+GATES = (("deep_scan", "UPDATE place SET status = 'Selected' WHERE status = 'New'"), *LATER_GATES)
 _OPEN = (
     "SELECT pid, xact_start, application_name, state, query FROM pg_stat_activity WHERE datname = current_database()"
     " AND application_name LIKE 'scrapersky %' AND (xact_start IS NOT NULL OR backend_xmin IS NOT NULL)"
@@ -71,7 +72,7 @@ async def test_no_transaction_is_open_while_any_workflow_of_the_pipeline_works(
     database: str, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed = discover()
-    world = make_world(1, 3)
+    world = make_world(1, 12)
     watch = Watch(database)
     with serving(Internet(world, Google(world.places, frozenset({KEY}), token_seconds=0))) as base_url:
         monkeypatch.setenv("GOOGLE_PLACES_API_KEY", KEY)
@@ -83,7 +84,7 @@ async def test_no_transaction_is_open_while_any_workflow_of_the_pipeline_works(
         listener = Listener(database, watched, Settings(listener_poll_seconds=1), own)
         running = asyncio.create_task(listener.run())
         try:
-            db.execute("INSERT INTO place_search (business_type, location) VALUES (%s, %s)", [TRADE, TOWN])
+            db.execute("INSERT INTO place_search (business_type, location) VALUES (%s, %s)", world.searches[0])
 
             def worked() -> bool:
                 for name, select in GATES:

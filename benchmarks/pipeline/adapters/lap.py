@@ -49,7 +49,7 @@ def names_lead_to_loopback() -> None:
     def look_up(_: Any, *rest: Any, **more: Any) -> Any:
         return real("127.0.0.1", *rest, **more)
 
-    socket.getaddrinfo = look_up
+    socket.getaddrinfo = look_up  # type: ignore[assignment]
     socket.gethostbyname = lambda _: "127.0.0.1"
 
 
