@@ -10,7 +10,7 @@ ARGS ?=
 SEEDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint bench bench-peers bench-pipeline faults audit screenshots reference docs pins clean
+.PHONY: help demo test test-fast lint bench bench-peers bench-pipeline faults audit screenshots reference docs dist pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ docs: reference ## the documentation as a site, in build/site
 	@$(VENV)/bin/python -m pip install -q --disable-pip-version-check -e '.[docs]'
 	@$(VENV)/bin/zensical build --strict
 	@echo "Written: build/site/index.html"
+
+dist: $(STAMP) ## the source archive and the wheel made of it, in dist/
+	@$(VENV)/bin/python -m build --outdir dist .
 
 pins: $(STAMP) ## the library versions of the image, as installed here
 	@$(VENV)/bin/python deploy/listener/pins.py

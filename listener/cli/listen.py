@@ -24,7 +24,7 @@ def listen(
     Example: scrapersky listen --workflows deep_scan,page_curation
     """
     # SQLAlchemy and pydantic take a moment to import, which the other commands need not wait for.
-    from listener import logs
+    from listener import logs, traces
     from listener.discover import discover
     from listener.settings import read
 
@@ -50,7 +50,9 @@ def listen(
             return find_url()
 
         settings = configuration.settings
-        listener = Listener(url_of(settings), configuration.workflows, settings, configuration.own)
+        listener = Listener(
+            url_of(settings), configuration.workflows, settings, configuration.own, traces=traces.configured()
+        )
         logs.identify(listener=str(listener.id))
         reloads: set[asyncio.Task[None]] = set()
 

@@ -99,10 +99,9 @@ AS $$
     WITH leaf AS (
         -- rows live in the partitions of a partitioned table
         SELECT c.oid::regclass AS name, c.reltuples, coalesce(o.enabled, 'true')::boolean AS vacuumed,
-               coalesce(o.scale, current_setting('autovacuum_vacuum_scale_factor'))::double precision AS scale, s.n_live_tup AS live, s.n_dead_tup AS dead
+               coalesce(o.scale, current_setting('autovacuum_vacuum_scale_factor'))::double precision AS scale, pg_catalog.pg_stat_get_live_tuples(c.oid) AS live, pg_catalog.pg_stat_get_dead_tuples(c.oid) AS dead
         FROM (SELECT w.relation AS id UNION SELECT p.relid FROM pg_catalog.pg_partition_tree(w.relation) AS p) AS t
         JOIN pg_catalog.pg_class AS c ON c.oid = t.id AND c.relkind = 'r'
-        LEFT JOIN pg_catalog.pg_stat_all_tables AS s ON s.relid = c.oid
         CROSS JOIN LATERAL (SELECT max(x.option_value) FILTER (WHERE x.option_name = 'autovacuum_enabled') AS enabled,
                                    max(x.option_value) FILTER (WHERE x.option_name = 'autovacuum_vacuum_scale_factor') AS scale
                             FROM pg_catalog.pg_options_to_table(c.reloptions) AS x) AS o

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from listener.errors import UserError
+from listener.spreadsheet import harmless
 from services import imports, spreadsheet
 from services.contacts import contacts
 from services.contacts.extract import MOST_CONTACTS
@@ -235,7 +236,7 @@ def test_any_file_is_read_row_by_row(body: bytes, kind: str) -> None:
 @fuzzed
 @given(st.text(alphabet=st.sampled_from("=+-@\t\r\n'\" ＝＋－＠0aé"), max_size=8))  # noqa: RUF001
 def test_no_text_becomes_a_formula(text: str) -> None:
-    shown = spreadsheet.harmless(text).lstrip(" \"'\t\r\n") if not spreadsheet.harmless(text).startswith("'") else ""
+    shown = harmless(text).lstrip(" \"'\t\r\n") if not harmless(text).startswith("'") else ""
     assert shown[:1] not in tuple("=+-@＝＋－＠") or re.fullmatch(r"\+[1-9][0-9]{5,14}", text)  # noqa: RUF001
 
 
