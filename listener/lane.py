@@ -88,7 +88,9 @@ class Lane:
         self._workers: set[asyncio.Task[None]] = set()
         self._left_behind = 0
         """Workers whose work does not end though it was told to."""
-        self._orphans: list[int] = []
+        self._newest_run = 0
+        self._in_doubt = False
+        """Whether a claim was sent whose answer never came: it may have brought a run."""
         self._backoff = Backoff(0.5, 60)
         self._rung: str | None = None
         self._expect_more = False
@@ -254,23 +256,15 @@ class Lane:
     async def _claim(self, why: str) -> None:
         """One short transaction: Queued → Processing, and the rows as items."""
         name, listener = self.name, self._around.listener
-        known: int | None = None
-        loaded: dict[str, Any] = {}
         await self._return_orphans()
         self._metrics.asked += 1
         self._metrics.last_claim = time.time()
         asked = time.monotonic()
-        try:
-            async with self._database.transaction(session=self._loader.needs_session) as transaction:
-                claim = await engine.claim(transaction.connection, name, listener)
-                if claim is not None and claim.run is not None:
-                    known = claim.run
-                    loaded = await self._loader.load(transaction, claim.terms, claim.keys)
-        except BaseException:
-            if known is not None:
-                # perhaps committed, perhaps not: given back as soon as the database answers
-                self._orphans.append(known)
-            raise
+        self._in_doubt = True
+        loader = self._loader
+        async with self._database.transaction(session=loader.needs_session, at_once=loader.knows_table) as transaction:
+            claim, loaded = await loader.claim(transaction, name, listener)
+        self._in_doubt = False
         if claim is None:
             raise UserError(
                 f"Workflow {name} is not registered in this database.",
@@ -314,6 +308,7 @@ class Lane:
         if self._around.traces is not None:
             run.span = self._around.traces.began(self.name, run)
         self._runs[run_id] = run
+        self._newest_run = max(self._newest_run, run_id)
         self._metrics.found(why, len(claim.keys))
         self._around.heartbeat.add(run_id, claim.terms.lease, self)
         unfit: list[Outcome] = []
@@ -337,10 +332,11 @@ class Lane:
         self._next_poll = time.monotonic() + self.poll_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
 
     async def _return_orphans(self) -> None:
-        while self._orphans:
+        """A claim that failed was perhaps committed, perhaps not: given back as soon as the database answers."""
+        if self._in_doubt:
             async with self._database.transaction() as transaction:
-                await engine.release(transaction.connection, self._orphans[0], None, "the claim was interrupted")
-            del self._orphans[0]
+                await engine.release_after(transaction.connection, self.name, self._around.listener, self._newest_run)
+            self._in_doubt = False
 
     def _stumble(self, error: Exception) -> None:
         """The lane cannot claim: say so once, wait longer each time, and a bell does not shorten it."""
@@ -510,6 +506,8 @@ class Lane:
             timer = job.timer
             if timer is None or not timer.expired() or now - (timer.when() or now) < _SETTLE_SECONDS:
                 continue
+            if job.cancelled == "drain":
+                continue  # given back by drain()
             self._log.error("work goes on though it was cancelled", extra={"run": job.run.id, "item": job.key})
             self._leave_behind(job)
             if job.cancelled is None:

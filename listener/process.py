@@ -130,9 +130,12 @@ class Listener:
         self._stop.set()
 
     async def exhaust(self) -> None:
-        """Wait until a whole round of claims has found nothing: one workflow may have queued items for another."""
-        found = -1
-        while found != (found := sum(lane.claimed for lane in self.metrics.lanes.values())):
+        """Wait until a whole round of claims has found nothing: one workflow may have queued items for another.
+
+        Commits count as well: what was claimed before the first round may be saved only in its course.
+        """
+        seen = -1
+        while seen != (seen := sum(lane.claimed + lane.commits for lane in self.metrics.lanes.values())):
             await asyncio.gather(*(lane.exhaust() for lane in self.lanes.values()))
 
     def handle_signals(self) -> None:
@@ -310,7 +313,7 @@ class Listener:
     def _is_well(self) -> bool:
         """This runs in the event loop, so that turns. An unreachable database is no reason to be killed; a heartbeat
         thread that no longer comes round is."""
-        return time.monotonic() - self._heartbeat.turned < _WELL_SECONDS
+        return self._heartbeat.connecting or time.monotonic() - self._heartbeat.turned < _WELL_SECONDS
 
     # -- stopping ------------------------------------------------------------------------------------------------------
 
@@ -379,16 +382,16 @@ async def _require_engine(connection: psycopg.AsyncConnection[Any]) -> None:
         raise UserError(f"Role {user} may not use the engine.", f'As an admin: GRANT scheduler_listener TO "{user}";')
     (revision,) = await engine.one(await connection.execute("SELECT max(version_num) FROM scheduler.schema_version"))
     known = sorted(path.stem.split("_")[0] for path in share("alembic", "versions").glob("[0-9]*.py"))
-    if revision is not None and revision not in known:
+    if revision is None or revision < engine.NEEDS:
         raise UserError(
-            f"A newer version has migrated this database to revision {revision}; this one knows up to {known[-1]}.",
-            "Install that version here too. Listeners that run already go on.",
-        )
-    if revision != known[-1]:
-        raise UserError(
-            f"This database has revision {revision}, and this listener needs {known[-1]}.",
+            f"This database has revision {revision}, and this listener needs at least {engine.NEEDS}.",
             "Upgrade it with 'scrapersky migrate'.",
         )
+    if revision not in known:
+        # revisions only add, so that the version before it goes on during an upgrade and after a way back
+        _log.warning("a newer version has migrated this database", extra={"revision": revision, "known": known[-1]})
+    elif revision != known[-1]:
+        _log.warning("this database waits for 'scrapersky migrate'", extra={"revision": revision, "known": known[-1]})
 
 
 _PASSING = re.compile(r"starting up|shutting down|recovery|too many|connection slots|read-only", re.IGNORECASE)
