@@ -11,7 +11,16 @@ from typing import Any
 from listener import engine
 from listener.backoff import Backoff
 from listener.database import Database, Transaction
-from listener.faults import describe, is_bad_data, is_cancelled, is_outage, is_passing, is_structural, words
+from listener.faults import (
+    describe,
+    driver_error,
+    is_bad_data,
+    is_cancelled,
+    is_outage,
+    is_passing,
+    is_structural,
+    words,
+)
 from listener.metrics import LaneMetrics, bucket
 from listener.run import Failure, Outcome, Release, Run, Success
 from listener.workflow import Done, Reject, Retry, Workflow, is_async, refuse_coroutine
@@ -137,7 +146,9 @@ class Completion:
                 await self._write(run, outcomes)
             except Exception as error:
                 cause = error.cause if isinstance(error, SaveError) else error
-                if is_outage(cause) or (is_passing(cause) and backoff.failures < _PATIENCE):
+                # a file that save does not find is an OSError too, and no outage of the database
+                is_ours = not isinstance(error, SaveError) or driver_error(cause) is not None
+                if is_ours and (is_outage(cause) or (is_passing(cause) and backoff.failures < _PATIENCE)):
                     if self._giving_up:
                         self.given_up += len(outcomes)
                         break
@@ -188,10 +199,17 @@ class Completion:
         refused: set[str] = set()
         accepted = released = 0
         dead: list[str] = []
-        async with self._database.transaction(session=bool(self._save and successes)) as transaction:
+        saves = bool(self._save and successes)
+        plain = (
+            not saves and len(successes) in (0, len(outcomes)) and len(failures) in (0, len(outcomes)) and not releases
+        )
+        async with self._database.transaction(session=saves, at_once=plain) as transaction:
             connection = transaction.connection
             if successes:
-                accepted, keys = await _succeed(connection, run, successes)
+                # a whole run that saves nothing need not name its items: that many keys cost more than the rest
+                accepted, keys = await _succeed(
+                    connection, run, successes, all_of_it=plain and len(outcomes) == run.claimed
+                )
                 refused.update(keys)
             if failures:
                 keys, dead = await _fail(connection, run, failures)
@@ -235,13 +253,16 @@ class Completion:
         self._metrics.refused += len(outcomes)
 
 
-async def _succeed(connection: engine.AsyncConnection, run: Run, successes: list[Success]) -> tuple[int, list[str]]:
+async def _succeed(
+    connection: engine.AsyncConnection, run: Run, successes: list[Success], *, all_of_it: bool
+) -> tuple[int, list[str]]:
     words = [outcome.word for outcome in successes]
+    with_words = any(words)
     return await engine.succeed(
         connection,
         run.id,
-        [outcome.job.key for outcome in successes],
-        words if any(words) else None,
+        None if all_of_it and not with_words else [outcome.job.key for outcome in successes],
+        words if with_words else None,
         histogram(successes),
     )
 

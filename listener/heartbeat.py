@@ -58,6 +58,8 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self.turned = time.monotonic()
         """When the thread last came round."""
+        self.connecting = False
+        """Connecting may take long, with many hosts or without DNS; it ends by itself."""
         self._main = threading.get_ident()
         self._last = 0.0
         self._reported_block = 0.0
@@ -180,7 +182,11 @@ class Heartbeat:
             self._connected_to = self._url
         if self._connection is None or self._connection.closed:
             # autocommit: every beat is a transaction of its own, also through a pooler
-            self._connection = psycopg.connect(self._url, autocommit=True, prepare_threshold=None)
+            self.connecting = True
+            try:
+                self._connection = psycopg.connect(self._url, autocommit=True, prepare_threshold=None)
+            finally:
+                self.connecting = False
         return self._connection
 
     def _disconnect(self) -> None:

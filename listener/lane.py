@@ -25,6 +25,7 @@ from listener.pace import Pace
 from listener.run import Failure, Job, Outcome, Release, Run, Success
 from listener.threads import Threads
 from listener.tools import Toolbox, Tools
+from listener.traces import Traces
 from listener.workflow import Final, Hold, Reject, Retry, Workflow, is_async, refuse_coroutine
 
 _TURN_SECONDS = 0.005
@@ -45,6 +46,7 @@ class Surroundings:
     toolbox: Toolbox
     metrics: Metrics
     poll_seconds: float
+    traces: Traces | None = None
 
 
 class Lane:
@@ -86,7 +88,9 @@ class Lane:
         self._workers: set[asyncio.Task[None]] = set()
         self._left_behind = 0
         """Workers whose work does not end though it was told to."""
-        self._orphans: list[int] = []
+        self._newest_run = 0
+        self._in_doubt = False
+        """Whether a claim was sent whose answer never came: it may have brought a run."""
         self._backoff = Backoff(0.5, 60)
         self._rung: str | None = None
         self._expect_more = False
@@ -252,23 +256,15 @@ class Lane:
     async def _claim(self, why: str) -> None:
         """One short transaction: Queued → Processing, and the rows as items."""
         name, listener = self.name, self._around.listener
-        known: int | None = None
-        loaded: dict[str, Any] = {}
         await self._return_orphans()
         self._metrics.asked += 1
         self._metrics.last_claim = time.time()
         asked = time.monotonic()
-        try:
-            async with self._database.transaction(session=self._loader.needs_session) as transaction:
-                claim = await engine.claim(transaction.connection, name, listener)
-                if claim is not None and claim.run is not None:
-                    known = claim.run
-                    loaded = await self._loader.load(transaction, claim.terms, claim.keys)
-        except BaseException:
-            if known is not None:
-                # perhaps committed, perhaps not: given back as soon as the database answers
-                self._orphans.append(known)
-            raise
+        self._in_doubt = True
+        loader = self._loader
+        async with self._database.transaction(session=loader.needs_session, at_once=loader.knows_table) as transaction:
+            claim, loaded = await loader.claim(transaction, name, listener)
+        self._in_doubt = False
         if claim is None:
             raise UserError(
                 f"Workflow {name} is not registered in this database.",
@@ -309,7 +305,10 @@ class Lane:
         run = Run(run_id, claim.terms, time.monotonic() + claim.seconds_left)
         run.claimed = run.unfinished = len(claim.keys)
         run.suspect = claim.suspect
+        if self._around.traces is not None:
+            run.span = self._around.traces.began(self.name, run)
         self._runs[run_id] = run
+        self._newest_run = max(self._newest_run, run_id)
         self._metrics.found(why, len(claim.keys))
         self._around.heartbeat.add(run_id, claim.terms.lease, self)
         unfit: list[Outcome] = []
@@ -333,10 +332,11 @@ class Lane:
         self._next_poll = time.monotonic() + self.poll_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
 
     async def _return_orphans(self) -> None:
-        while self._orphans:
+        """A claim that failed was perhaps committed, perhaps not: given back as soon as the database answers."""
+        if self._in_doubt:
             async with self._database.transaction() as transaction:
-                await engine.release(transaction.connection, self._orphans[0], None, "the claim was interrupted")
-            del self._orphans[0]
+                await engine.release_after(transaction.connection, self.name, self._around.listener, self._newest_run)
+            self._in_doubt = False
 
     def _stumble(self, error: Exception) -> None:
         """The lane cannot claim: say so once, wait longer each time, and a bell does not shorten it."""
@@ -379,10 +379,11 @@ class Lane:
     async def _work(self) -> None:
         """Items one after the other, until none waits."""
         turned = time.monotonic()
+        traces = self._around.traces
         while self._waiting and self._at_work <= self._concurrency:
             job = self._waiting.popleft()
             self._working.add(job)
-            outcome = await self._outcome(job)
+            outcome = await (self._outcome(job) if traces is None else traces.item(self.name, job, self._outcome(job)))
             if job not in self._working:
                 self._left_behind -= 1
                 continue  # given up meanwhile
@@ -477,6 +478,8 @@ class Lane:
             },
             exc_info=unexpected if unexpected is not None and not isinstance(unexpected, TimeoutError) else None,
         )
+        if self._around.traces is not None:
+            self._around.traces.failed(error, text)
         return Failure(job, text, permanent, retry_after, milliseconds)
 
     def _took(self, job: Job) -> float:
@@ -503,6 +506,8 @@ class Lane:
             timer = job.timer
             if timer is None or not timer.expired() or now - (timer.when() or now) < _SETTLE_SECONDS:
                 continue
+            if job.cancelled == "drain":
+                continue  # given back by drain()
             self._log.error("work goes on though it was cancelled", extra={"run": job.run.id, "item": job.key})
             self._leave_behind(job)
             if job.cancelled is None:
@@ -560,6 +565,8 @@ class Lane:
         if self._runs.pop(run.id, None) is None:
             return
         self._around.heartbeat.drop(run.id)
+        if self._around.traces is not None:
+            self._around.traces.finished(run)
         if run.failed:
             # nobody rings for a retry: the next claim says when it is due
             self._expect_more = True

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from listener import __version__, engine, systemd
+from listener.alerts import Alerts
 from listener.backoff import Backoff
 from listener.clock import Clock
 from listener.database import Database, connection_string
@@ -25,6 +26,7 @@ from listener.redact import know_url
 from listener.settings import Settings
 from listener.share import share
 from listener.tools import Toolbox
+from listener.traces import Traces
 from listener.workflow import Workflow
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ _WELL_SECONDS = 30.0
 _HEALED_SECONDS = 60.0
 """A part that has run for so long is started again at once."""
 
-_FIXED = ("listener_workflows", "listener_poll_only", "listener_statement_seconds")
+_FIXED = ("listener_workflows", "listener_poll_only", "listener_statement_seconds", "alert_webhook_url")
 """Settings that a reload does not change."""
 
 _log = log_of("listener")
@@ -57,6 +59,7 @@ class Listener:
         own_settings: Mapping[str, Any] | None = None,
         *,
         toolbox: Toolbox | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self.id: UUID = uuid4()
         self.metrics = Metrics()
@@ -65,6 +68,7 @@ class Listener:
         self._settings = settings
         self._own_settings = dict(own_settings or {})
         self._toolbox = toolbox or Toolbox()
+        self._traces = traces
         self._database = Database(url, lanes=len(workflows), statement_seconds=settings.listener_statement_seconds)
         self._toolbox.database = self._database
         self._heartbeat = Heartbeat(url, self.id, self.metrics, list(workflows))
@@ -103,6 +107,7 @@ class Listener:
                 self._toolbox,
                 self.metrics,
                 self._settings.listener_poll_seconds,
+                self._traces,
             )
             for name, workflow in self._workflows.items():
                 self.lanes[name] = Lane(workflow, around, self._own_settings.get(name))
@@ -125,9 +130,12 @@ class Listener:
         self._stop.set()
 
     async def exhaust(self) -> None:
-        """Wait until a whole round of claims has found nothing: one workflow may have queued items for another."""
-        found = -1
-        while found != (found := sum(lane.claimed for lane in self.metrics.lanes.values())):
+        """Wait until a whole round of claims has found nothing: one workflow may have queued items for another.
+
+        Commits count as well: what was claimed before the first round may be saved only in its course.
+        """
+        seen = -1
+        while seen != (seen := sum(lane.claimed + lane.commits for lane in self.metrics.lanes.values())):
             await asyncio.gather(*(lane.exhaust() for lane in self.lanes.values()))
 
     def handle_signals(self) -> None:
@@ -225,6 +233,8 @@ class Listener:
         self._keep("watchdog", lambda: systemd.feed_watchdog(self._is_well))
         self._keep("ready", self._say_ready)
         parts = [self._keep("clock", self._clock.run)]
+        if self._settings.alert_webhook_url:
+            parts.append(self._keep("alerts", Alerts(self._database, self._settings.alert_webhook_url).run))
         if self._settings.listener_poll_only:
             self._sweep("start")
         else:
@@ -303,7 +313,7 @@ class Listener:
     def _is_well(self) -> bool:
         """This runs in the event loop, so that turns. An unreachable database is no reason to be killed; a heartbeat
         thread that no longer comes round is."""
-        return time.monotonic() - self._heartbeat.turned < _WELL_SECONDS
+        return self._heartbeat.connecting or time.monotonic() - self._heartbeat.turned < _WELL_SECONDS
 
     # -- stopping ------------------------------------------------------------------------------------------------------
 
@@ -349,6 +359,8 @@ class Listener:
         for lane in self.lanes.values():
             lane.close()
         await self._toolbox.close()
+        if self._traces is not None:
+            await self._traces.close()
         await self._database.close()
 
     async def _end_tasks(self) -> None:
@@ -370,16 +382,16 @@ async def _require_engine(connection: psycopg.AsyncConnection[Any]) -> None:
         raise UserError(f"Role {user} may not use the engine.", f'As an admin: GRANT scheduler_listener TO "{user}";')
     (revision,) = await engine.one(await connection.execute("SELECT max(version_num) FROM scheduler.schema_version"))
     known = sorted(path.stem.split("_")[0] for path in share("alembic", "versions").glob("[0-9]*.py"))
-    if revision is not None and revision not in known:
+    if revision is None or revision < engine.NEEDS:
         raise UserError(
-            f"A newer version has migrated this database to revision {revision}; this one knows up to {known[-1]}.",
-            "Install that version here too. Listeners that run already go on.",
-        )
-    if revision != known[-1]:
-        raise UserError(
-            f"This database has revision {revision}, and this listener needs {known[-1]}.",
+            f"This database has revision {revision}, and this listener needs at least {engine.NEEDS}.",
             "Upgrade it with 'scrapersky migrate'.",
         )
+    if revision not in known:
+        # revisions only add, so that the version before it goes on during an upgrade and after a way back
+        _log.warning("a newer version has migrated this database", extra={"revision": revision, "known": known[-1]})
+    elif revision != known[-1]:
+        _log.warning("this database waits for 'scrapersky migrate'", extra={"revision": revision, "known": known[-1]})
 
 
 _PASSING = re.compile(r"starting up|shutting down|recovery|too many|connection slots|read-only", re.IGNORECASE)

@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 ROOT = Path(__file__).parents[2]
 OUTPUT = HERE.parent / "results" / "pipeline.json"
 PEERS_PYTHON = ROOT / ".local" / "peers" / "pipeline" / "bin" / "python"
-SITES, ROUNDS = 40, 3
+SITES, ROUNDS = 30, 3
 PATIENCE = 300
 
 

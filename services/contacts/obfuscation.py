@@ -26,9 +26,6 @@ _DOT_WORDS = ("dot", "punkt", "punto", "point", "ponto")
 _AT = rf"(?:{'|'.join(_AT_WORDS)})"
 _DOT = rf"(?:{'|'.join(_DOT_WORDS)}|\.)"
 _BRACKETED_AT = re.compile(rf"(?:\[\s?{_AT}\s?\]|\(\s?{_AT}\s?\)|\{{\s?{_AT}\s?\}}|<\s?{_AT}\s?>)[ ]?", re.IGNORECASE)
-# plain searches first: most pages have none, and an expression looks at every character
-_DOT_MARKS = tuple(f" {word} " for word in _DOT_WORDS)
-_SPOKEN_AT = re.compile(r" (?:at|arroba) ", re.IGNORECASE)
 _SPOKEN_DOT = re.compile(r"\s(?:dot|punkt|punto|point|ponto)\s", re.IGNORECASE)
 _ANY_DOT = rf"(?:\s?[\[({{<]\s?{_DOT}\s?[\])}}>]\s?|\s(?:dot|punkt|punto|point|ponto)\s|\.)"
 _BRACKETED_DOT = re.compile(_ANY_DOT, re.IGNORECASE)
@@ -78,8 +75,14 @@ def cloudflare(text: str) -> str | None:
 
 def _marked(page: Page) -> Iterator[Candidate]:
     """The decoders whose addresses are in attributes."""
-    for node in page.marked:
-        given = node.attributes
+    for node, given in page.marked:
+        if (
+            len(given) == 1
+            and "href" in given
+            and "-" not in (given["href"] or "")
+            and "(" not in (given["href"] or "")
+        ):
+            continue  # a link and no more: most are
         href = given.get("href") or ""
         if code := given.get("data-cfemail"):
             yield from _found(cloudflare(code), "cloudflare", page, node)
@@ -117,8 +120,8 @@ _USERS = ("data-user", "data-name", "data-local", "data-mailbox", "data-u")
 
 def _reversed(page: Page) -> Iterator[Candidate]:
     """Written backwards, and turned round again by a style."""
-    turned = b"bidi-override" in page.source or any(node.tag == "bdo" for node in page.marked)
-    if not turned and not _RIGHT_TO_LEFT.search(page.source):
+    turned = b"bidi-override" in page.source or any(node.tag == "bdo" for node, _ in page.marked)
+    if not turned and not (b"rtl" in page.source and _RIGHT_TO_LEFT.search(page.source)):
         return
     text = page.text.whole
     at, looked = text.find("@"), 0
@@ -228,10 +231,15 @@ def _spoken(page: Page) -> Iterator[Candidate]:
             if match := _BRACKETED_AT.match(text, at):
                 yield from _around(page, text, match.start(), match.end(), "bracketed")
             at = text.find(bracket, at + 1)
+    # a plain search: an expression looks at every character
     lowered = text.lower()
-    if any(mark in lowered for mark in _DOT_MARKS):
-        for match in islice(_SPOKEN_AT.finditer(text), MOST_LOOKS):
-            yield from _around(page, text, match.start(), match.end(), "spoken")
+    for word in (" at ", " arroba ") if len(lowered) == len(text) else ():
+        at, looked = lowered.find(word), 0
+        while at >= 0 and looked < MOST_LOOKS:
+            looked += 1
+            if _SPOKEN_DOT.search(text, at, at + 200):
+                yield from _around(page, text, at, at + len(word), "spoken")
+            at = lowered.find(word, at + 1)
 
 
 def _around(page: Page, text: str, start: int, end: int, rule: str) -> Iterator[Candidate]:

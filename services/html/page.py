@@ -53,6 +53,9 @@ _CLOSE_THEMSELVES = frozenset(
 )
 # A tag as HTML ends it: not at a > inside a quoted value.
 _WHOLE_TAG = re.compile(rb"""<[a-zA-Z](?:[^>"'=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+|["'])*+""")
+# from one > to the next; without the first it would be tried at every character
+_GAP = re.compile(rb">[^>]{%d,}" % _LONGEST_TAG)
+_OPENED = re.compile(rb"<[a-zA-Z]")
 _QUOTED_END = re.compile(rb"""=\s*+(?:"[^">]*+>|'[^'>]*+>)""")
 _QUOTED = re.compile(rb"""=\s*+(?:"[^"]*+"|'[^']*+')""")
 _ATTRIBUTE = re.compile(rb"""[\s/"'=]+[^\s/"'=]""")
@@ -143,14 +146,15 @@ class Page:
     @cached_property
     def links(self) -> list[tuple[str, LexborNode]]:
         """Every a[href] and area[href], as written, in the order of the page."""
-        return [(href, node) for node in self.marked if (href := (node.attributes.get("href") or "").strip())]
+        return [(href, node) for node, given in self.marked if (href := (given.get("href") or "").strip())]
 
     @cached_property
-    def marked(self) -> list[LexborNode]:
-        """Links, and elements that address decoders look at: one search for all of them."""
-        return self.tree.css(
+    def marked(self) -> list[tuple[LexborNode, Mapping[str, str | None]]]:
+        """Links, and elements that address decoders look at, with their attributes: one search for all of them."""
+        found = self.tree.css(
             "a[href],area[href],[data-cfemail],[data-domain],[data-email],[data-mail],span.spamspan,bdo"
         )
+        return [(node, node.attributes) for node in found]
 
     @cached_property
     def language(self) -> str | None:
@@ -199,13 +203,16 @@ def _tame(body: bytes) -> bytes:
     """The page without what makes a parser slow and can only be an attack. All but a few pages are left alone."""
     if _may_have_a_long_tag(body):
         body = _WHOLE_TAG.sub(_few_attributes, body)
-    return _shallow(body) if body.count(b"<") > MOST_TRUSTED or _may_be_deep(body) else body
+    tags = body.count(b"<")
+    return _shallow(body) if tags > MOST_TRUSTED or (tags > DEEPEST and _may_be_deep(body)) else body
 
 
 def _may_have_a_long_tag(body: bytes) -> bool:
     """Whether a > is far away; in a large page it might also stand inside a value, which is no end."""
-    longest = max(map(len, body.split(b">")))
-    return longest > _LONGEST_TAG or (len(body) > 50 * _LONGEST_TAG and _QUOTED_END.search(body) is not None)
+    for gap in _GAP.finditer(b">" + body):
+        if (opened := _OPENED.search(gap[0])) and gap.end() - gap.start() - opened.start() > _LONGEST_TAG:
+            return True
+    return len(body) > 100 * _LONGEST_TAG and _QUOTED_END.search(body) is not None
 
 
 def _few_attributes(tag: re.Match[bytes]) -> bytes:
@@ -289,15 +296,16 @@ def _position(node: LexborNode, tag: str) -> int:
 
 def _hide(tree: LexborHTMLParser) -> list[str]:
     """Take out what readers do not see, and return its text."""
+    body = tree.body
+    if body is None:
+        return []
     selectors = [HIDDEN]
-    for style in islice(tree.css("style"), 50):
+    # most styles are in the head, which is a small tree
+    for style in islice((style for part in (tree.head, body) if part is not None for style in part.css("style")), 50):
         # a menu closed by a media query is hidden too; only inline elements are taken for decoys
         names = islice(_hiding_classes(style.text() or ""), 50)
         selectors += [f"span.{name},b.{name},i.{name},em.{name}" for name in names]
     removed: list[str] = []
-    body = tree.body
-    if body is None:
-        return removed
     for node in _outermost(node for selector in selectors for node in body.css(selector)):
         removed.append(node.text(separator=" ")[:10_000])
         removed += [href for link in node.css("a[href]") if (href := link.attributes.get("href") or "")]

@@ -115,7 +115,8 @@ BEGIN
             USING ERRCODE = 'wrong_object_type', HINT = 'Register a permanent table.';
     END IF;
     IF c.relnamespace = 'scheduler'::regnamespace OR c.relnamespace = 'pg_catalog'::regnamespace THEN
-        RAISE EXCEPTION '% belongs to the system and cannot be a queue', relation USING ERRCODE = 'wrong_object_type';
+        RAISE EXCEPTION '% belongs to the system and cannot be a queue', relation
+            USING ERRCODE = 'wrong_object_type', HINT = 'Register a table of your own.';
     END IF;
     -- a key is unique in one table only, and so is the index of the queue
     IF c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent = relation) THEN

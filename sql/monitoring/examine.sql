@@ -77,8 +77,8 @@ BEGIN
     IF w.doorbell = 'commit' AND (scheduler._trigger_missing(w, 'insert') OR scheduler._trigger_missing(w, 'update')) THEN
         RETURN QUERY SELECT 'warning', 'trigger_missing', w.name, 'a trigger of its doorbell is missing or disabled', 'Rows queued by applications wait for the next poll.', repair;
     END IF;
-    IF w.processing IS NOT NULL AND scheduler._trigger_missing(w, 'takeover') THEN
-        RETURN QUERY SELECT 'warning', 'trigger_missing', w.name, 'the trigger that notices a person''s write to a running item is missing or disabled',
+    IF w.processing IS NOT NULL AND (scheduler._trigger_missing(w, 'takeover') OR scheduler._trigger_missing(w, 'delete')) THEN
+        RETURN QUERY SELECT 'warning', 'trigger_missing', w.name, 'a trigger that notices a person''s write to a running item is missing or disabled',
                             'A result may be written over what a person decided meanwhile.', repair;
     END IF;
     RETURN QUERY
@@ -99,10 +99,9 @@ AS $$
     WITH leaf AS (
         -- rows live in the partitions of a partitioned table
         SELECT c.oid::regclass AS name, c.reltuples, coalesce(o.enabled, 'true')::boolean AS vacuumed,
-               coalesce(o.scale, current_setting('autovacuum_vacuum_scale_factor'))::double precision AS scale, s.n_live_tup AS live, s.n_dead_tup AS dead
+               coalesce(o.scale, current_setting('autovacuum_vacuum_scale_factor'))::double precision AS scale, pg_catalog.pg_stat_get_live_tuples(c.oid) AS live, pg_catalog.pg_stat_get_dead_tuples(c.oid) AS dead
         FROM (SELECT w.relation AS id UNION SELECT p.relid FROM pg_catalog.pg_partition_tree(w.relation) AS p) AS t
         JOIN pg_catalog.pg_class AS c ON c.oid = t.id AND c.relkind = 'r'
-        LEFT JOIN pg_catalog.pg_stat_all_tables AS s ON s.relid = c.oid
         CROSS JOIN LATERAL (SELECT max(x.option_value) FILTER (WHERE x.option_name = 'autovacuum_enabled') AS enabled,
                                    max(x.option_value) FILTER (WHERE x.option_name = 'autovacuum_vacuum_scale_factor') AS scale
                             FROM pg_catalog.pg_options_to_table(c.reloptions) AS x) AS o

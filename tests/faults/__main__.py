@@ -37,9 +37,16 @@ def main() -> int:
     parser.add_argument("--mix", action="store_true", help="the mixes alone")
     parser.add_argument("--seeds", type=int, default=5, help="how many mixes")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
-    parser.add_argument("--items", type=int, default=600, help="in each mix")
+    parser.add_argument("--items", type=int, default=300, help="in each mix")
     parser.add_argument("--scale", action="store_true", help="a million items, a thousand workflows, 200 connections")
-    parser.add_argument("--soak", type=float, metavar="MINUTES", help="steady load with faults sprinkled in, alone")
+    parser.add_argument(
+        "--soak",
+        type=float,
+        nargs="?",
+        const=5.0,
+        metavar="MINUTES",
+        help="steady load with faults sprinkled in, alone; 5 minutes if not said otherwise",
+    )
     options = parser.parse_args()
     scenarios = every.chosen(options.only)
     if options.list:

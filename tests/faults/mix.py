@@ -111,7 +111,7 @@ CONTROL = ("freeze", "partition", "mute", "jump")
 
 
 def run_mix(
-    cluster: Throwaway, seed: int, *, items: int = 600, listeners: int = 3, faults: int = 8, fenced: bool = True
+    cluster: Throwaway, seed: int, *, items: int = 300, listeners: int = 3, faults: int = 8, fenced: bool = True
 ) -> Report:
     """One seed: so many faults while so many items are worked on, then everything is left to recover."""
     chance = random.Random(seed)

@@ -22,7 +22,7 @@ TOKEN = "marked-token-of-the-web-page-0003"
 USER_TOKEN = "marked-token-of-alice-000000000004"
 WRONG_PASSWORD = "marked-password-0005"
 
-_DEMO = f"import services.cli.demo as demo; demo.KEY = {KEY!r}; from listener.cli import main; main()"
+_DEMO = f"import listener.cli, services.cli.demo as demo; demo.KEY = {KEY!r}; listener.cli.main()"
 _LISTEN = "from listener.cli import main; main()"
 
 

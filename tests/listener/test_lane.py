@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 
 from listener import Tools, Workflow
+from listener.database import Transaction
+from listener.items import RowLoader
 from tests.listener import workflows
 from tests.listener.started import Bench
 from tests.sql.queue import one
@@ -222,3 +226,26 @@ def test_a_part_that_breaks_is_started_again(bench: Bench, monkeypatch: pytest.M
     bench.queue("ok")
     bench.inside()
     bench.wait_for("Completed")
+
+
+def test_a_claim_whose_answer_is_lost_gives_its_items_back_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = RowLoader.claim
+    lost: list[int] = []
+
+    async def answer(loader: RowLoader, transaction: Transaction, name: str, listener: UUID) -> tuple[Any, Any]:
+        claimed, loaded = await claim(loader, transaction, name, listener)
+        if transaction.at_once and claimed is not None and claimed.run is not None and not lost:
+            lost.append(claimed.run)  # committed by now
+            raise psycopg.OperationalError("the connection is lost")
+        return claimed, loaded
+
+    monkeypatch.setattr(RowLoader, "claim", answer)
+    bench.adopt(lease="1 day")
+    bench.inside()
+    bench.queue("ok")
+    bench.wait_for("Completed")  # from now on it knows the table, and asks for rows and claim together
+    bench.queue("ok", first=2)
+    bench.wait_for("Completed")
+    assert bench.db.execute("SELECT released FROM scheduler.run WHERE id = %s", lost).fetchone() == (1,)

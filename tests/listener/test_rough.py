@@ -5,7 +5,9 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import psycopg
 import pytest
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
@@ -34,8 +36,8 @@ def _error(bench: Bench, key: int) -> str:
 
 @pytest.mark.parametrize(
     "problem",
-    [asyncio.CancelledError(), SystemExit("bye"), KeyboardInterrupt(), MuteError()],
-    ids=["cancelled", "SystemExit", "KeyboardInterrupt", "mute"],
+    [asyncio.CancelledError(), SystemExit("bye"), KeyboardInterrupt(), MuteError(), FileNotFoundError("template")],
+    ids=["cancelled", "SystemExit", "KeyboardInterrupt", "mute", "OSError"],
 )
 @pytest.mark.parametrize("kind", ["async", "plain"])
 def test_save_cannot_end_its_lane_nor_the_listener(bench: Bench, problem: BaseException, kind: str) -> None:
@@ -129,6 +131,59 @@ def test_finished_work_does_not_pile_up_behind_a_slow_save(bench: Bench) -> None
     assert 10 <= listener.counts().claimed <= 50
     gate.set()
     bench.wait_for("Completed")
+
+
+def test_a_save_slower_than_the_lease_keeps_its_items(bench: Bench) -> None:
+    gate = threading.Event()
+
+    async def save(session: AsyncSession, results: list[Done[Item, str]]) -> None:
+        while not gate.is_set():  # noqa: ASYNC110 - another thread sets it
+            await asyncio.sleep(0.01)
+        await workflows.save(session, results)
+
+    bench.adopt(lease="1 second", batch_size=10)
+    bench.queue("ok", "ok", "ok")
+    bench.inside(Workflow("job", Item, workflows.work, save))
+    bench.wait_begun(1, 2, 3)
+    lease = one(bench.db, "SELECT lease_until FROM scheduler.run")
+    other = bench.inside(listener_poll_seconds=0.2)
+    wait_until(lambda: one(bench.db, "SELECT now() > %s + interval '1 second'", lease), what="the lease to run out")
+    asked = other.counts().asked
+    wait_until(lambda: other.counts().asked > asked + 2, what="another listener to look for work")
+    gate.set()
+    bench.wait_for("Completed")
+    assert bench.effects() == [1, 2, 3]
+    assert [bench.begun(key) for key in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_a_save_that_ends_in_a_deadlock_is_tried_again(bench: Bench) -> None:
+    bench.db.execute(
+        "CREATE TABLE shelf (id integer PRIMARY KEY, hits integer NOT NULL); INSERT INTO shelf VALUES (1, 0), (2, 0)"
+    )
+    half, gate = threading.Event(), threading.Event()
+    tries: list[int] = []
+
+    async def save(session: AsyncSession, results: list[Done[Item, str]]) -> None:
+        tries.append(len(results))
+        await session.execute(text("UPDATE shelf SET hits = hits + 1 WHERE id = 1"))
+        half.set()
+        while not gate.is_set():  # noqa: ASYNC110 - another thread sets it
+            await asyncio.sleep(0.01)
+        await session.execute(text("UPDATE shelf SET hits = hits + 1 WHERE id = 2"))
+
+    bench.adopt()
+    bench.queue("ok", "ok")
+    bench.inside(Workflow("job", Item, _fine, save))
+    wait_until(half.is_set, what="save to be half done")
+    with psycopg.connect(bench.url) as other:
+        other.execute("SET deadlock_timeout = '1h'")  # so that save is the one that gives way
+        other.execute("UPDATE shelf SET hits = hits + 1 WHERE id = 2")
+        gate.set()
+        other.execute("UPDATE shelf SET hits = hits + 1 WHERE id = 1")
+    bench.wait_for("Completed")
+    assert bench.db.execute("SELECT hits FROM shelf ORDER BY id").fetchall() == [(2,), (2,)]
+    assert len(tries) > 1
+    assert one(bench.db, "SELECT count(*) FROM scheduler.attempt") == 0
 
 
 def test_a_type_that_cannot_be_built_breaks_its_lane_only(bench: Bench) -> None:

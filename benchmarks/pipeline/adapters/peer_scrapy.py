@@ -14,7 +14,7 @@ from scrapy.http import TextResponse
 from scrapy.spiders import SitemapSpider
 
 EMAIL = re.compile(r"[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}")
-WORTH = r"/(?:$|about|contact|our-team|team|privacy|reviews|imprint|impressum)"
+WORTH = r"^https?://[^/]+/(?:$|about|contact|our-team|team|privacy|reviews|imprint|impressum)"
 SETTINGS = {
     "USER_AGENT": "ScraperSky/1.0",
     "ROBOTSTXT_OBEY": True,
