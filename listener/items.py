@@ -54,9 +54,13 @@ class NoLoader:
     """For a type that cannot be built from a row: its lane says so, and the others run."""
 
     needs_session = False
+    knows_table = False
 
     def __init__(self, error: UserError) -> None:
         self._error = error
+
+    async def claim(self, transaction: Transaction, workflow: str, listener: UUID) -> tuple[Claim | None, Loaded]:
+        return await _claim_and_load(self, transaction, workflow, listener)
 
     async def load(self, *_: Any) -> Loaded:
         raise self._error
