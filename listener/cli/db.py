@@ -47,7 +47,6 @@ def start(directory: Directory = None) -> None:
     """
     provided = provide(directory, say=say)
     if provided.private is None:
-        say(provided.explanation)
         return
     status = provided.private.status()
     cron = f"pg_cron {status.pg_cron}" if status.pg_cron else "no pg_cron"

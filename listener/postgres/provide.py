@@ -18,7 +18,6 @@ from listener.postgres.home import Say, local_directory
 @dataclass(frozen=True)
 class Provided:
     url: str
-    explanation: str
     private: Cluster | Compose | None
     """What `db stop` would stop; None for DATABASE_URL."""
 
@@ -31,18 +30,21 @@ def existing(local: Path | None = None, *, say: Say) -> Cluster | Compose:
 
 
 def provide(local: Path | None = None, *, say: Say) -> Provided:
-    """Choose a PostgreSQL, install what it lacks, start it, and return its URL."""
+    """Choose a PostgreSQL, say which, install what it lacks, start it, and return its URL."""
     url = os.environ.get(URL_VARIABLE)
     if url:
         _require_reachable(url)
-        return Provided(url, choose.decide(choose.Facts(database_url=url)).explanation, None)
+        say(choose.decide(choose.Facts(database_url=url)).explanation)
+        return Provided(url, None)
     private = existing(local, say=say)
     if isinstance(private, Cluster) and private.pid is not None:
         private.start(private.server)
-        return Provided(private.url(), f"Already running: {private.server.label}.", private)
+        say(f"Already running: {private.server.label}.")
+        return Provided(private.url(), private)
     if isinstance(private, Compose):
         private.start()
-        return Provided(private.url(), f"Using {Way.DOCKER}, as before.", private)
+        say(f"Using {Way.DOCKER}, as before.")
+        return Provided(private.url(), private)
     choice = choose.settle(say)
     say(choice.explanation)
     if choice.server is None:
@@ -50,7 +52,7 @@ def provide(local: Path | None = None, *, say: Say) -> Provided:
         private.start()
     else:
         private.start(choice.server)
-    return Provided(private.url(), choice.explanation, private)
+    return Provided(private.url(), private)
 
 
 def find_url() -> str:

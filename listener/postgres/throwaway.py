@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -27,6 +27,7 @@ class Throwaway:
     def __init__(self, cluster: Cluster, server: Server) -> None:
         self.cluster = cluster
         self.server = server
+        self._session: psycopg.Connection | None = None
 
     def url(self, dbname: str = DATABASE) -> str:
         return self.cluster.url(dbname)
@@ -34,7 +35,9 @@ class Throwaway:
     def create_database(self, name: str, template: str | None = None) -> str:
         """A new database, a copy of `template` if given (which nobody may be connected to); its URL."""
         source = sql.Identifier(template or "template1")
-        self._maintain(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), source))
+        # its checkpoints cost nothing without fsync: 40-60 ms instead of 90 through the WAL, the default since 15
+        strategy = sql.SQL(" STRATEGY file_copy" if template and self.server.major >= 15 else "")
+        self._maintain(sql.SQL("CREATE DATABASE {} TEMPLATE {}{}").format(sql.Identifier(name), source, strategy))
         return self.url(name)
 
     def drop_database(self, name: str) -> None:
@@ -48,9 +51,23 @@ class Throwaway:
         self.cluster.stop(mode)
         self.cluster.start(self.server)
 
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+
     def _maintain(self, statement: sql.Composed) -> None:
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(statement)
+        """In one session for all: signing in takes 20 ms. It is made anew after a restart."""
+        for fresh in (False, True):
+            if fresh or self._session is None or self._session.closed:
+                self.close()
+                self._session = psycopg.connect(self.url("postgres"), autocommit=True)
+            try:
+                self._session.execute(statement)
+            except psycopg.OperationalError:
+                if fresh or not self._session.closed:
+                    raise
+            else:
+                return
 
 
 @contextmanager
@@ -82,7 +99,8 @@ def throwaway(
             first_port=random.randint(port.FIRST + 100, port.LAST - 1000),  # noqa: S311
         )
         cluster.start(server)
-        yield Throwaway(cluster, server)
+        with closing(Throwaway(cluster, server)) as running:
+            yield running
     finally:
         guard.remove(directory)
         watcher.communicate()

@@ -1,13 +1,15 @@
-"""`scrapersky demo`: from a search to contacts, against a simulated internet, in about two minutes."""
+"""`scrapersky demo`: from a search to contacts, against a simulated internet, in about a minute."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, LiteralString
 
@@ -15,146 +17,285 @@ import psycopg
 import typer
 
 from listener.cli.db import Directory
-from listener.cli.say import say
-from listener.cli.table import table
+from listener.cli.say import paint, say
+from listener.cli.table import table, terminal_width
 from listener.errors import UserError
+from services.cli.live import Live
 
 if TYPE_CHECKING:
     from services.simulation.world import World
 
 KEY = "simulated-key"
-FIRING_SECONDS = 80
-"""pg_cron fires at the start of a minute; this is a minute and some patience."""
-STALLED_SECONDS = 120
+FIRING_SECONDS = 90
+"""pg_cron fires at the start of a minute; this is a minute and some patience. A listener as the clock may be late."""
+STALLED_SECONDS = 60
 """So long without any change, and something is wrong."""
+LOOK_SECONDS = 0.25
 OLD_RATE = 30
 """Items a minute that the in-process timers of the old system managed, all workflows together."""
+BY_HAND = 3, 4
+"""Of the places found, so many are queued by the person at once, and the rest is left to the schedule."""
 
-PLACES: LiteralString = "SELECT count(*) FROM place"
-PIPELINE: tuple[tuple[str, LiteralString], ...] = (
-    ("place_search", "SELECT count(*) FROM place_search WHERE status = 'complete'"),
-    ("place", PLACES),
-    ("local_business", "SELECT count(*) FROM local_business"),
-    ("domain", "SELECT count(*) FROM domain"),
-    ("sitemap_file", "SELECT count(*) FROM sitemap_file"),
-    ("page", "SELECT count(*) FROM page"),
-    ("contact", "SELECT count(*) FROM contact"),
-)
-GATES: tuple[tuple[str, LiteralString], ...] = (
-    ("deep_scan", "UPDATE place SET status = 'Selected' WHERE status = 'New'"),
-    ("domain_extraction", "UPDATE local_business SET status = 'Selected' WHERE status = 'New'"),
-    (
-        "sitemap_import",
-        """UPDATE sitemap_file SET deep_scrape_curation_status = 'Selected'
-           WHERE deep_scrape_curation_status = 'New'""",
-    ),
-)
-"""The hand-overs that wait for a person, and what that person does."""
-BUSY: LiteralString = "SELECT sum(queued + processing + waiting)::integer FROM scheduler.queue_depth"
-FIRED: LiteralString = (
-    "SELECT count(*) FROM scheduler.state WHERE workflow = %s AND last_clock = 'pg_cron' AND last_dispatch_at > %s"
-)
-FOUND: LiteralString = (
-    "SELECT d.domain, c.email, c.phone FROM contact AS c JOIN domain AS d ON d.id = c.domain_id ORDER BY 1, 2, 3"
-)
+SETTINGS = "schedule, batch_size, max_instances, concurrency, max_attempts, backoff, breaker"
+BUSY: LiteralString = "SELECT coalesce(sum(queued + processing), 0)::integer FROM scheduler.queue_depth"
+WAITING: LiteralString = "SELECT count(*) FROM scheduler.attempt WHERE state = 'waiting'"
+FIRED: LiteralString = "SELECT last_clock FROM scheduler.state WHERE workflow = 'deep_scan' AND last_dispatch_at > %s"
 DONE: LiteralString = "SELECT coalesce(sum(succeeded + failed + rejected), 0)::integer FROM scheduler.run"
+SOME_PLACES: LiteralString = """
+UPDATE place SET status = 'Selected' WHERE id IN (
+    SELECT id FROM place WHERE status = 'New' AND starts_with(place_id, 'ChIJsim') ORDER BY place_id LIMIT %s)"""
+BUSINESSES: LiteralString = "UPDATE local_business SET status = 'Selected' WHERE status = 'New'"
+SITEMAPS: LiteralString = """
+UPDATE sitemap_file SET deep_scrape_curation_status = 'Selected' WHERE deep_scrape_curation_status = 'New'"""
+GATES: tuple[tuple[str, LiteralString], ...] = (("domain_extraction", BUSINESSES), ("sitemap_import", SITEMAPS))
+"""The later hand-overs that wait for a person, and what that person does."""
 
 
 def demo(
     directory: Directory = None,
-    businesses: Annotated[int, typer.Option(help="How many businesses the simulated town has.", min=1, max=500)] = 30,
-    seed: Annotated[int, typer.Option(help="Another number is another town.")] = 1,
+    businesses: Annotated[int, typer.Option(help="How many businesses the simulated town has.", min=1, max=540)] = 60,
+    seed: Annotated[int, typer.Option(help="Another number is another town.", min=1, max=999)] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Do not wait for pg_cron to fire; dispatch at once.")] = False,
 ) -> None:
     """Run the whole pipeline on this machine against a simulated internet, and check what it found.
 
     Starts a private PostgreSQL, the simulated websites and Google on loopback, and a real listener; plays the person
-    who selects rows at the gates; compares the contacts in the database with those of the town. Ends by itself; run it
-    again and nothing changes. Nothing is fetched from outside this machine.
+    who selects rows at the gates; shows every queue as it moves; compares the contacts and the dead letters in the
+    database with those of the town. Ends by itself; run it again and nothing changes. Nothing is fetched from outside
+    this machine.
 
-    Example: scrapersky demo --businesses 60 && scrapersky status
+    Example: scrapersky demo --businesses 300 && scrapersky status
     """
+    from listener.postgres.home import local_directory
+    from listener.postgres.port import first_free
     from listener.postgres.provide import provide
     from listener.schema import migrate
+    from listener.web.server import DEFAULT_PORT
     from services.simulation.world import make_world
 
     provided = provide(directory, say=say)
     _step("Installing the engine and the pipeline's tables")
     migrate(provided.url)
     world = make_world(seed, businesses)
-    with psycopg.connect(provided.url, autocommit=True) as db, _internet(world) as address:
-        _require_own_database(db)
-        with _hurried(db), _listener(provided.url, address) as listener:
-            started = time.monotonic()
-            before = _one(db, DONE)
-            _search(db, listener)
-            _pass_gates(db, listener, quick=quick)
-            seconds = time.monotonic() - started
-            items = _one(db, DONE) - before
-        _report(db, items, seconds)
-        _compare(db, world)
-    _say_goodbye(directory, private=provided.private is not None)
+    log = local_directory(directory) / "demo-listener.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with psycopg.connect(provided.url, autocommit=True) as db, _internet(world) as (google, replay):
+        _require_own_database(db, world)
+        port = first_free(DEFAULT_PORT)
+        with _hurried(db), _listener(provided.url, google, replay, port, log) as listener:
+            show = Show(db, listener, world, log, quick=quick)
+            show.live.note(f"Watch it in a browser too: http://127.0.0.1:{port}/")
+            show.run()
+        _report(db, world, show)
+        _verify(db, world)
+    _say_goodbye(directory, log, private=provided.private is not None)
 
 
-def _require_own_database(db: psycopg.Connection) -> None:
+@dataclass
+class Show:
+    """The demo proper: the search, the person at the gates, and the view."""
+
+    db: psycopg.Connection
+    listener: "subprocess.Popen[bytes]"
+    world: "World"
+    log: Path
+    quick: bool
+    items: int = 0
+    seconds: float = 0.0
+    _moved: tuple[float, int] = (0.0, -1)
+    _retried: float = 0.0
+    live: Live = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.live = Live(self.db)
+
+    def run(self) -> None:
+        begun, before = time.monotonic(), _one(self.db, DONE)
+        self._search()
+        firing = self._select_places()
+        self._flow(firing)
+        self.items, self.seconds = _one(self.db, DONE) - before, time.monotonic() - begun
+
+    def _search(self) -> None:
+        made = []
+        for trade, town in self.world.searches:
+            self.live.note(f'A person asks for "{trade}" in "{town}": that is a row in place_search', bold=True)
+            made.append(
+                _one(
+                    self.db,
+                    "INSERT INTO place_search (business_type, location) VALUES (%s, %s) RETURNING id",
+                    *(trade, town),
+                )
+            )
+        self._until(lambda: self._are_done(made), "the search")
+
+    def _are_done(self, searches: list[Any]) -> bool:
+        rows = self.db.execute(
+            "SELECT status::text, error FROM place_search WHERE id = ANY (%s)", [searches]
+        ).fetchall()
+        for status, error in rows:
+            if status == "failed":
+                raise UserError(f"The search failed: {error}", f"See the listener's log, {self.log}.")
+        return all(status == "complete" for status, _ in rows)
+
+    def _select_places(self) -> Callable[[], bool]:
+        """Some the person queues, the rest is the schedule's; what tells that the schedule has fired."""
+        found = _one(self.db, "SELECT count(*) FROM place WHERE status = 'New' AND starts_with(place_id, 'ChIJsim')")
+        if not found:
+            self.live.note("All of its places were selected in an earlier demo; so nothing is to be done again.")
+            return lambda: True
+        now, later = found, 0
+        if not self.quick:
+            now = found * BY_HAND[0] // BY_HAND[1]
+            later = found - now
+        if now:
+            self.db.execute(SOME_PLACES, [now])
+            self.live.note(f"{found} places found. The person sets {now} to Selected and calls")
+            self.live.note("  SELECT scheduler.dispatch('deep_scan');")
+            self.db.execute("SELECT scheduler.dispatch('deep_scan')")
+        if not later:
+            return lambda: True
+        begun = _one(self.db, "SELECT now()")
+        self.db.execute(SOME_PLACES, [later])
+        clock = (
+            "pg_cron"
+            if _one(self.db, "SELECT scheduler.cron_home()") != "missing"
+            else "the listener (no pg_cron here)"
+        )
+        self.live.note(f"{later} more are set to Selected, and {clock} queues them at the start of the next minute")
+        return lambda: self._has_fired(begun)
+
+    def _has_fired(self, begun: Any) -> bool:
+        clock = _one(self.db, FIRED, begun)
+        if clock in (None, "person"):
+            return False
+        self.live.note(f"{clock} has fired: the rest is queued", bold=True)
+        return True
+
+    def _flow(self, firing: Callable[[], bool]) -> None:
+        """Until nothing moves any more: every business and every sitemap that comes up is selected."""
+        begun = time.monotonic()
+        fired = firing()
+        selected = dict.fromkeys((name for name, _ in GATES), 0)
+        while True:
+            self._look("" if fired else f"the clock fires in {60 - time.time() % 60:.0f} s")
+            if not fired and firing():
+                fired = True
+            for workflow, selection in GATES:
+                if (count := self.db.execute(selection).rowcount) > 0:
+                    self.db.execute("SELECT scheduler.dispatch(%s)", [workflow])
+                    if not selected[workflow]:
+                        self.live.note(f"At the gate before {workflow} the person selects whatever comes up")
+                    selected[workflow] += count
+            if _one(self.db, BUSY):
+                continue
+            if _one(self.db, WAITING):
+                self._retry()
+            elif fired:
+                return
+            elif time.monotonic() - begun > FIRING_SECONDS:
+                raise UserError(
+                    "The clock did not fire within its minute.", "See: scrapersky doctor; or run the demo with --quick."
+                )
+
+    def _retry(self) -> None:
+        """What failed and may be tried again is due after its backoff; here nobody waits for the minute's look."""
+        if time.monotonic() - self._retried > 1:
+            self._retried = time.monotonic()
+            self.db.execute("SELECT scheduler.maintain()")
+
+    def _until(self, reached: Callable[[], bool], what: str) -> None:
+        while not reached():
+            self._look(f"waits for {what}")
+
+    def _look(self, waits_for: str) -> None:
+        self.live.show(waits_for)
+        if self.listener.poll() is not None:
+            raise UserError(f"The listener ended with exit code {self.listener.returncode}.", f"See {self.log}.")
+        at, before = self._moved
+        if (done := _one(self.db, DONE)) != before or waits_for.startswith("the clock"):
+            self._moved = (time.monotonic(), done)
+        elif time.monotonic() - at > STALLED_SECONDS:
+            raise UserError(f"Nothing has moved for {STALLED_SECONDS} s.", "See: scrapersky status; scrapersky doctor.")
+        time.sleep(LOOK_SECONDS)
+
+
+def _require_own_database(db: psycopg.Connection, world: "World") -> None:
     """The demo's listener sees the simulated internet only, so real rows must not come before it."""
-    if _one(db, "SELECT count(*) FROM place WHERE NOT starts_with(place_id, 'ChIJsim')"):
+    real = _one(db, "SELECT count(*) FROM place WHERE NOT starts_with(place_id, 'ChIJsim')")
+    real += _one(
+        db,
+        "SELECT count(*) FROM domain AS d WHERE d.domain <> ALL (%s)"
+        " AND NOT EXISTS (SELECT FROM local_business AS b WHERE b.domain_id = d.id)",
+        list(world.expected),
+    )
+    if real:
         raise UserError(
-            "This database holds real places; the demo would work on them with a simulated internet.",
+            "This database holds real places or domains; the demo would work on them with a simulated internet.",
             "Give it a database of its own: unset DATABASE_URL, or use --dir with an empty directory.",
         )
 
 
 @contextmanager
-def _internet(world: "World") -> Iterator[str]:
+def _internet(world: "World") -> Iterator[tuple[str, str]]:
     from services.simulation.google import Google
-    from services.simulation.internet import Internet
-    from services.simulation.server import serving
+    from services.simulation.internet import connected
 
-    with serving(Internet(world, Google(world.places, frozenset({KEY}), token_seconds=0))) as base_url:
-        _step(f"A town of {len(world.places)} businesses and {len(world.expected)} websites, served from {base_url}")
-        yield base_url.removeprefix("http://")
+    google = Google(world.places, frozenset({KEY}), token_seconds=0, vanished=world.vanished)
+    with connected(world, google) as (base_url, replay):
+        _step(
+            f"A town of {len(world.places)} businesses, {len(world.expected)} domains and a Google, all at {base_url}"
+        )
+        yield base_url, replay
 
 
 @contextmanager
 def _hurried(db: psycopg.Connection) -> Iterator[None]:
-    """A town is worked through at once, not ten rows every five minutes; the settings are put back in the end."""
-    gated = [name for name, _ in GATES]
-    settings = db.execute(
-        "SELECT name, schedule, batch_size FROM scheduler.workflow WHERE name = ANY (%s)", [gated]
-    ).fetchall()
-    change: LiteralString = "SELECT scheduler.alter_workflow(%s, schedule => %s, batch_size => %s)"
-    for name in gated:
-        db.execute(change, [name, "* * * * *", 1000])
+    """A town is worked through at once, and what fails is tried three times within seconds; all is put back in the end.
+
+    The breaker is off: a third of this town is broken on purpose.
+    """
+    names = SETTINGS.split(", ")
+    change = "SELECT scheduler.alter_workflow(%s, {})".format(", ".join(f"{name} => %s" for name in names)).encode()
+    before = db.execute(f"SELECT name, {SETTINGS} FROM scheduler.workflow".encode()).fetchall()  # noqa: S608
+    for workflow, *_ in before:
+        db.execute(change, [workflow, "* * * * *", 500, 2, 50, 3, "1 second", False])
     try:
         yield
     finally:
-        for name, schedule, batch_size in settings:
-            db.execute(change, [name, schedule, batch_size])
+        for row in before:
+            db.execute(change, row)
 
 
 @contextmanager
-def _listener(url: str, address: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """A real `scrapersky listen`, which knows of nothing but the simulated internet."""
-    path = Path.cwd() / ".local" / "demo-listener.log"
-    path.parent.mkdir(exist_ok=True)
-    _step(f"A listener begins to serve all workflows (its log: {os.path.relpath(path)})")
-    environment: Mapping[str, str] = {
-        **os.environ,
+def _listener(url: str, google: str, replay: str, port: int, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A real `scrapersky listen`, which knows of nothing but the simulated internet, and serves the web page."""
+    _step(f"A listener begins to serve all workflows (its log: {os.path.relpath(log)})")
+    # nothing of a real setup: no key, no proxy, no pace; that is also why it starts in the folder of its log
+    foreign = ("FETCH_", "GOOGLE_PLACES_", "LISTENER_", "DATABASE_", "WEB_", "LOG_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    environment |= {
         "DATABASE_URL": url,
         "GOOGLE_PLACES_API_KEY": KEY,
-        "GOOGLE_PLACES_BASE_URL": f"http://{address}",
-        "FETCH_REPLAY": f"*={address}",
+        "GOOGLE_PLACES_BASE_URL": google,
+        # these calls cost nothing, and must not use up a real budget
+        "GOOGLE_PLACES_BUDGET": "simulation",
+        "GOOGLE_PLACES_DAILY_CALLS": "1000000",
+        "FETCH_REPLAY": replay,
         "FETCH_HOST_SECONDS": "0",
+        "FETCH_READ_SECONDS": "3",
+        "FETCH_TOTAL_SECONDS": "8",
+        "WEB_PORT": str(port),
         "LOG_FORMAT": "json",
     }
-    with path.open("wb") as log:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-c", "from listener.cli import main; main()", "listen"],
             env=environment,
+            cwd=log.parent,
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=output,
+            stderr=output,
             start_new_session=True,  # Ctrl-C is for the demo, which then drains it
         )
     try:
@@ -169,121 +310,71 @@ def _listener(url: str, address: str) -> Iterator["subprocess.Popen[bytes]"]:
                 process.wait()
 
 
-def _search(db: psycopg.Connection, listener: "subprocess.Popen[bytes]") -> None:
-    from services.simulation.world import TOWN, TRADE
+def _report(db: psycopg.Connection, world: "World", show: Show) -> None:
+    from services.simulation.compare import dead_letters
 
-    _step(f'A person asks for "{TRADE}" in "{TOWN}": that is a row in place_search')
-    row = db.execute(
-        "INSERT INTO place_search (business_type, location) VALUES (%s, %s) RETURNING id", [TRADE, TOWN]
-    ).fetchone()
-    _until(db, listener, lambda: _is_done(db, row))
-    say(f"{_one(db, PLACES)} places found")
-
-
-def _is_done(db: psycopg.Connection, search: Any) -> bool:
-    row = db.execute("SELECT status::text, error FROM place_search WHERE id = %s", search).fetchone()
-    if row is not None and row[0] == "failed":
-        raise UserError(f"The search failed: {row[1]}", "See the listener's log.")
-    return row is not None and row[0] == "complete"
-
-
-def _pass_gates(db: psycopg.Connection, listener: "subprocess.Popen[bytes]", *, quick: bool) -> None:
-    """At each gate a person selects everything; the first time pg_cron marks it Queued, then a call of dispatch."""
-    for number, (workflow, selection) in enumerate(GATES):
-        selected = db.execute(selection).rowcount
-        _step(f"At the gate before {workflow}: {selected} rows are set to Selected")
-        if not selected:
-            say("all of them were selected in an earlier demo")
-        elif number == 0 and not quick and _one(db, "SELECT scheduler.cron_home()") == "here":
-            _await_firing(db, workflow)
-        else:
-            _show(db, "SELECT * FROM scheduler.dispatch(%s)", workflow)
-        _until(db, listener, lambda: not _one(db, BUSY))
-        say(", ".join(f"{name} {_one(db, query)}" for name, query in PIPELINE))
-
-
-def _await_firing(db: psycopg.Connection, workflow: str) -> None:
-    begun = _one(db, "SELECT now()")
-    say("pg_cron marks them Queued at the start of the next minute (up to 60 s) ...")
-    deadline = time.monotonic() + FIRING_SECONDS
-    with psycopg.connect(db.info.dsn, password=db.info.password, autocommit=True) as bell:
-        bell.execute("LISTEN scrapersky")
-        while not _one(db, FIRED, workflow, begun):
-            if time.monotonic() > deadline:
-                raise UserError(
-                    "pg_cron did not fire within its minute.", "See: scrapersky doctor; or run the demo with --quick."
-                )
-            for _ in bell.notifies(timeout=1, stop_after=1):
-                pass
-    say("pg_cron fired")
-
-
-def _until(db: psycopg.Connection, listener: "subprocess.Popen[bytes]", reached: Callable[[], bool]) -> None:
-    """Wait as long as something moves."""
-    moved, done = time.monotonic(), -1
-    while not reached():
-        if listener.poll() is not None:
-            raise UserError(f"The listener ended with exit code {listener.returncode}.", "See its log.")
-        if (now_done := _one(db, DONE)) != done:
-            moved, done = time.monotonic(), now_done
-        if time.monotonic() - moved > STALLED_SECONDS:
-            raise UserError(f"Nothing has moved for {STALLED_SECONDS} s.", "See: scrapersky status; scrapersky doctor.")
-        time.sleep(0.2)
-
-
-def _report(db: psycopg.Connection, items: int, seconds: float) -> None:
-    _step("SELECT * FROM scheduler.status")
-    _show(db, "SELECT workflow, state, queued, processing, dead, p50, p95 FROM scheduler.status ORDER BY workflow")
-    if _one(db, "SELECT count(*) FROM scheduler.dead_letter"):
-        _step("SELECT * FROM scheduler.errors")
-        _show(db, "SELECT workflow, items, dead, example FROM scheduler.errors")
-    _step("SELECT … FROM contact: some of what was found")
+    _step("SELECT workflow, error, items FROM scheduler.errors: what could not be read, and why")
+    dead = dead_letters(db, world)
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for one in sorted(dead):
+        reason = one.reason.replace(one.subject, "…")
+        reasons.setdefault((one.workflow, reason), []).append(one.subject)
+    rows = [(len(subjects), workflow, reason) for (workflow, reason), subjects in reasons.items()]
+    typer.echo(table(["items", "workflow", "reason"], rows, width=terminal_width(), whole=["workflow"]))
+    _step("SELECT … FROM contact: one of each way in which contacts were found")
     _show(
         db,
-        "SELECT d.domain, c.email, c.phone, c.name, c.role, c.found_in FROM contact AS c JOIN domain AS d"
-        " ON d.id = c.domain_id ORDER BY c.name NULLS LAST, d.domain, c.email LIMIT 8",
+        """SELECT DISTINCT ON (c.found_in) c.found_in, coalesce(c.email, c.phone) AS contact, c.name, c.role
+        FROM contact AS c JOIN domain AS d ON d.id = c.domain_id WHERE d.domain = ANY (%s)
+        ORDER BY c.found_in, c.name NULLS LAST, d.domain LIMIT 20""",
+        list(world.expected),
     )
-    if items:
-        rate = items / seconds * 60
+    if show.items:
+        rate = show.items / show.seconds * 60
         say(
-            f"\n{items} items in {seconds:.0f} s, waiting for pg_cron included: {rate:,.0f} a minute,"
-            f" {rate / OLD_RATE:.0f} times the {OLD_RATE} of the old system"
+            f"\n{show.items} items in {show.seconds:.0f} s: {rate:,.0f} a minute, {rate / OLD_RATE:.0f} times the"
+            f" {OLD_RATE} of the old system"
         )
 
 
-def _compare(db: psycopg.Connection, world: "World") -> None:
-    """Exactly the town's contacts: none missing, none invented, none twice."""
-    rows = db.execute(FOUND).fetchall()
-    emails = [(domain, email) for domain, email, _ in rows if email]
-    phones = {(domain, phone) for domain, _, phone in rows if phone}
-    wrong = [
-        *(f"missing: {pair}" for pair in sorted((world.emails - set(emails)) | (world.phones - phones))),
-        *(f"invented: {pair}" for pair in sorted((set(emails) - world.emails) | (phones - world.phones))),
-        *(f"twice: {pair}" for pair in sorted({pair for pair in emails if emails.count(pair) > 1})),
-    ]
+def _verify(db: psycopg.Connection, world: "World") -> None:
+    """Exactly the town's contacts and dead letters: none missing, none invented, none twice."""
+    from services.simulation.compare import differences
+
+    _step("Found beside expected")
+    wrong = differences(db, world)
     if wrong:
-        raise UserError("The contacts are not those of the town:\n  " + "\n  ".join(wrong[:20]), "This is a bug.")
-    typer.secho(
-        f"Exactly the town's {len(world.emails)} addresses and {len(world.phones)} phone numbers: none missing, none"
-        " invented, none twice.",
-        fg=typer.colors.GREEN,
+        raise UserError(
+            "What was found is not what is there:\n  " + "\n  ".join(wrong[:30]),
+            "This is a bug, unless the database holds the town of another version: then begin anew after"
+            " `scrapersky db destroy`.",
+        )
+    good = (
+        f"Exactly the town's {len(world.emails)} addresses, {len(world.phones)} phone numbers and {len(world.expected)}"
+        f" domains, and its {len(world.dead)} dead letters for their reasons: none missing, none invented, none twice."
     )
+    typer.echo(paint(good, "green"))
 
 
-def _say_goodbye(directory: Path | None, *, private: bool) -> None:
-    option = f" --dir {directory}" if directory else ""
+def _say_goodbye(directory: Path | None, log: Path, *, private: bool) -> None:
+    from listener.web.server import DEFAULT_PORT
+
     # Not every shell has .venv/bin in its path.
     command = "scrapersky" if shutil.which("scrapersky") else os.path.relpath(sys.argv[0])
+    option = f" --dir {shlex.quote(str(directory))}" if directory else ""
+    where = f"SCRAPERSKY_LOCAL={shlex.quote(str(directory))} " if directory else ""
     say("\nLook around:")
-    say(f"  {command} status")
-    say(f"  {command} export contacts")
-    say(f"  {command} db psql{option}")
+    say(f"  {where}{command} web                 the dashboard, at http://127.0.0.1:{DEFAULT_PORT}/")
+    say(f"  {where}{command} status              every workflow; also: top, dead, errors, why")
+    say(f"  {where}{command} export contacts     what was found, as CSV")
+    say(f"  {command} db psql{option}             SQL")
+    say(f"  {os.path.relpath(log)}   what the listener did")
     if private:
         say(f"PostgreSQL keeps running. Stop it with: {command} db stop{option}")
 
 
 def _step(title: str) -> None:
-    typer.secho(f"\n{title}", bold=True)
+    typer.echo("\n" + paint(title, None, bold=True))
 
 
 def _one(db: psycopg.Connection, query: LiteralString, *values: object) -> Any:
@@ -293,4 +384,5 @@ def _one(db: psycopg.Connection, query: LiteralString, *values: object) -> Any:
 
 def _show(db: psycopg.Connection, query: LiteralString, *values: object) -> None:
     cursor = db.execute(query, values)
-    typer.echo(table([column.name for column in cursor.description or ()], cursor.fetchall()))
+    names = [column.name for column in cursor.description or ()]
+    typer.echo(table(names, cursor.fetchall(), width=terminal_width()))

@@ -76,6 +76,8 @@ class Dialer:
     async def _routes(self, target: Target) -> list[Route]:
         tls = target.url.scheme == "https"
         if (rule := target.replay) is not None:
+            if not rule.address:
+                raise _dead(target)
             return [Route(rule.address, rule.to_port, tls and rule.tls, self._direct)]
         addresses = [str(address) for address in await self._addresses(target)]
         if self._proxied is not None:

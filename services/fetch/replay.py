@@ -6,6 +6,7 @@ first rule that fits counts. Only for these hosts, and only to that address, the
 
 A replayed host is spoken to in plain HTTP, also for https URLs, so that a recording needs no certificates; the header
 X-Forwarded-Proto tells the two apart. With `tls:` there is TLS, verified as always (FETCH_CA_FILE can add a CA).
+`gone.example.test=nowhere` makes it a name that DNS does not know.
 """
 
 import re
@@ -14,7 +15,8 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_address
 
 _RULE = re.compile(
-    r"(?P<host>[^\s:=/]+)(?::(?P<port>\d{1,5}))?=(?P<tls>tls:)?(?P<address>\[[0-9a-fA-F:]+\]|[\d.]+):(?P<to>\d{1,5})"
+    r"(?P<host>[^\s:=/]+)(?::(?P<port>\d{1,5}))?="
+    r"(?:(?P<nowhere>nowhere)|(?P<tls>tls:)?(?P<address>\[[0-9a-fA-F:]+\]|[\d.]+):(?P<to>\d{1,5}))"
 )
 
 
@@ -25,6 +27,7 @@ class Replay:
     host: str
     port: int | None
     address: str
+    """Empty: there is no such host."""
     to_port: int
     tls: bool
 
@@ -41,8 +44,8 @@ def _rule(text: str) -> Replay:
     try:
         if found is None:
             raise ValueError(text)  # noqa: TRY301 - one message for both
-        address = str(ip_address(found["address"].strip("[]")))
+        address = "" if found["nowhere"] else str(ip_address(found["address"].strip("[]")))
     except ValueError:
         raise ValueError(f"{text!r} is no rule; write it like *.example.test:443=127.0.0.1:8123") from None
     port = int(found["port"]) if found["port"] else None
-    return Replay(found["host"].lower(), port, address, int(found["to"]), bool(found["tls"]))
+    return Replay(found["host"].lower(), port, address, int(found["to"] or 0), bool(found["tls"]))

@@ -123,7 +123,11 @@ class RobotsCache:
                 raise  # the site itself
             # RFC 9309: one that leads nowhere is none; each page is checked for itself
             return Robots(agent=self._agent)
-        return Robots.read(fetched.text(), self._agent)
+        text = fetched.text()
+        if fetched.cut:
+            # half a line is another rule: "Disallow: /archive/1" may end as "Disallow: /"
+            text = text[: text.rfind("\n") + 1]
+        return Robots.read(text, self._agent)
 
     async def close(self) -> None:
         tasks = [known.answer for known in self._sites.values()]

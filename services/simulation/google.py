@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from services.simulation.google_forms import PLACE, SEARCH, MaskError, legacy_place, masked
-from services.simulation.server import Reply
+from services.simulation.server import Manner, Reply
 
 Json = dict[str, Any]
 _DOMAIN = "googleapis.com"
@@ -56,12 +56,15 @@ class Google:
     """How long a legacy page token is not good yet."""
     clock: Callable[[], float] = time.monotonic
     trouble: deque[str] = field(default_factory=deque)
-    """What happens to the next calls instead: an HTTP status such as 503, or `truncated`, or empty for nothing."""
+    """What happens to the next calls instead: an HTTP status such as 503, `truncated`, `silent` (no answer comes),
+    `unknown` (the legacy API's UNKNOWN_ERROR), or empty for nothing."""
     calls: list[Call] = field(default_factory=list)
     """Those that would have been paid for."""
+    vanished: frozenset[str] = frozenset()
+    """Ids that a search still finds and whose details are gone."""
 
     def __post_init__(self) -> None:
-        self._by_id = {place["id"]: place for place in self.places}
+        self._by_id = {place["id"]: place for place in self.places if place["id"] not in self.vanished}
         self._tokens: dict[str, tuple[str, str, int, float]] = {}
         self._spent: dict[str, deque[float]] = {"search": deque(), "details": deque()}
         self._lock = threading.Lock()
@@ -84,13 +87,16 @@ class Google:
 
     def _troubled(self) -> Reply | None:
         what = self.trouble.popleft() if self.trouble else ""
-        if what == "truncated":
-            return Reply(200, b'{"places": [{"id": "Ch')
-        return (
-            _error(int(what), "INTERNAL" if what == "500" else "UNAVAILABLE", "The service is unavailable.")
-            if what
-            else None
-        )
+        match what:
+            case "":
+                return None
+            case "truncated":
+                return Reply(200, b'{"places": [{"id": "Ch')
+            case "silent":
+                return Reply(200, b"", manner=Manner.SILENT)
+            case "unknown":
+                return _status({"html_attributions": []}, "UNKNOWN_ERROR")
+        return _error(int(what), _TROUBLES.get(what, "UNAVAILABLE"), "The service is unavailable.")
 
     # -- the current API ---------------------------------------------------------------------------------------------
 
@@ -110,9 +116,7 @@ class Google:
             message = "Method doesn't allow unregistered callers (callers without established identity)."
             raise _RefusalError(_error(403, "PERMISSION_DENIED", message))
         if reason := self.blocked.get(key):
-            message = (
-                f"Requests to this API places.googleapis.com method google.maps.places.v1.Places.{rpc} are blocked."
-            )
+            message = _BLOCKED.get(reason, _METHOD_BLOCKED).format(rpc=rpc)
             raise _RefusalError(_error(403, "PERMISSION_DENIED", message, reason, {"service": "places.googleapis.com"}))
         if key not in self.keys:
             message = "API key not valid. Please pass a valid API key."
@@ -146,7 +150,7 @@ class Google:
         if (refused := self._spend("search", "SearchText")) is not None:
             return refused
         self.calls.append(Call("search", "new", mask, str(asked["textQuery"])))
-        end = start + min(size, _PAGE)
+        end = min(start + min(size, _PAGE), _MOST)
         page: Json = {"places": whole["places"][start:end]}
         if end < min(len(whole["places"]), _MOST):
             page["nextPageToken"] = self._token(json.dumps(same, sort_keys=True), "new", end)
@@ -224,6 +228,8 @@ class Google:
         if (refused := self._spend_legacy("details", empty)) is not None:
             return refused
         self.calls.append(Call("details", "legacy", params.get("fields", ""), place_id))
+        if place_id in self.vanished:
+            return _status(empty, "ZERO_RESULTS")
         if place is None:
             return _status(empty, "NOT_FOUND" if re.fullmatch(r"[\w-]{6,}", place_id) else "INVALID_REQUEST")
         return _json(200, {"html_attributions": [], "result": result, "status": "OK"})
@@ -302,6 +308,14 @@ class Google:
         return None
 
 
+_METHOD_BLOCKED = "Requests to this API places.googleapis.com method google.maps.places.v1.Places.{rpc} are blocked."
+_BLOCKED = {
+    "API_KEY_IP_ADDRESS_BLOCKED": "The provided API key has an IP address restriction.",
+    "API_KEY_HTTP_REFERRER_BLOCKED": "Requests from referer <empty> are blocked.",
+    "SERVICE_DISABLED": "Places API (New) has not been used in project 123456789012 before or it is disabled.",
+    "BILLING_DISABLED": "This API method requires billing to be enabled.",
+}
+_TROUBLES = {"500": "INTERNAL", "504": "DEADLINE_EXCEEDED"}
 _NO_MASK = (
     "FieldMask is a required parameter. See https://cloud.google.com/apis/docs/system-parameters on how to provide it."
 )

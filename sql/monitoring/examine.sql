@@ -9,18 +9,25 @@ AS $$ SELECT coalesce(nullif(current_setting('scheduler.' || name, true), ''), f
 COMMENT ON FUNCTION scheduler._threshold(text, text) IS 'Internal: a limit of the doctor; change it with SET, or for good: ALTER DATABASE … SET scheduler.long_transaction = ''1 hour''.';
 
 CREATE OR REPLACE FUNCTION scheduler._index_missing(w scheduler.workflow, kind text) RETURNS boolean
-LANGUAGE sql STABLE
+-- plpgsql, here and below, because it keeps its plan: the doctor asks for each workflow
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-                       WHERE i.indrelid = w.relation AND c.relname = format('scheduler_%s_%s', w.name, kind) AND i.indisvalid)
+BEGIN
+    RETURN NOT EXISTS (SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+                       WHERE i.indrelid = w.relation AND c.relname = format('scheduler_%s_%s', w.name, kind) AND i.indisvalid);
+END
 $$;
 COMMENT ON FUNCTION scheduler._index_missing(scheduler.workflow, text) IS 'Internal: whether one of the workflow''s indexes is missing or invalid.';
 
 CREATE OR REPLACE FUNCTION scheduler._trigger_missing(w scheduler.workflow, kind text) RETURNS boolean
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = w.relation AND tgenabled <> 'D' AND tgname = format('scheduler_%s_%s', w.name, kind)) $$;
+AS $$
+BEGIN
+    RETURN NOT EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = w.relation AND tgenabled <> 'D' AND tgname = format('scheduler_%s_%s', w.name, kind));
+END
+$$;
 COMMENT ON FUNCTION scheduler._trigger_missing(scheduler.workflow, text) IS 'Internal: whether one of the workflow''s triggers is missing or disabled.';
 
 CREATE OR REPLACE FUNCTION scheduler._examine_table(w scheduler.workflow) RETURNS TABLE (severity text, code text, workflow text, finding text, meaning text, fix text)
@@ -99,10 +106,9 @@ AS $$
     WITH leaf AS (
         -- rows live in the partitions of a partitioned table
         SELECT c.oid::regclass AS name, c.reltuples, coalesce(o.enabled, 'true')::boolean AS vacuumed,
-               coalesce(o.scale, current_setting('autovacuum_vacuum_scale_factor'))::double precision AS scale, s.n_live_tup AS live, s.n_dead_tup AS dead
+               coalesce(o.scale, current_setting('autovacuum_vacuum_scale_factor'))::double precision AS scale, pg_catalog.pg_stat_get_live_tuples(c.oid) AS live, pg_catalog.pg_stat_get_dead_tuples(c.oid) AS dead
         FROM (SELECT w.relation AS id UNION SELECT p.relid FROM pg_catalog.pg_partition_tree(w.relation) AS p) AS t
         JOIN pg_catalog.pg_class AS c ON c.oid = t.id AND c.relkind = 'r'
-        LEFT JOIN pg_catalog.pg_stat_all_tables AS s ON s.relid = c.oid
         CROSS JOIN LATERAL (SELECT max(x.option_value) FILTER (WHERE x.option_name = 'autovacuum_enabled') AS enabled,
                                    max(x.option_value) FILTER (WHERE x.option_name = 'autovacuum_vacuum_scale_factor') AS scale
                             FROM pg_catalog.pg_options_to_table(c.reloptions) AS x) AS o

@@ -1,9 +1,11 @@
 """`scrapersky up`: all of it starts with one command and ends with one Ctrl-C."""
 
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 
@@ -37,6 +39,9 @@ def test_up_runs_a_database_and_a_listener_and_ctrl_c_ends_both(local: Path) -> 
         with psycopg.connect(private.url(), autocommit=True) as db:
             alive = "SELECT count(*) FROM scheduler.listeners WHERE state = 'alive'"
             wait_until(lambda: db.execute(alive).fetchone() == (1,), what="the listener")
+        page = re.search(r"The web page: (http://127\.0\.0\.1:\d+)/", screen.read_until("In another terminal"))
+        assert page is not None
+        assert httpx.get(f"{page[1]}/health").status_code == 200
         screen.interrupt()
         screen.read_until("PostgreSQL is stopped")
         assert screen.wait() == 0

@@ -241,8 +241,10 @@ async def test_no_tls_and_a_silent_or_broken_tls_are_told_apart(authority: trust
 
 async def test_a_replayed_host_is_served_from_elsewhere_under_its_own_name_and_no_other_host_is() -> None:
     async with site({"/": page()}) as there:
-        rules = f"*.example.test:443=127.0.0.1:{there.port}, shop.test=127.0.0.1:{there.port}"
+        rules = f"*.example.test:443=127.0.0.1:{there.port}, shop.test=127.0.0.1:{there.port}, gone.test=nowhere"
         async with fetching(replay=rules, resolver=FakeResolver(b_test=["127.0.0.1"])) as fetcher:
+            with pytest.raises(DeadHostError):
+                await fetcher.get("https://gone.test/")
             await fetcher.get("https://a.example.test/")
             await fetcher.get("http://SHOP.test:8080/")
             with pytest.raises(RefusedAddressError):

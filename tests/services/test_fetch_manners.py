@@ -144,6 +144,15 @@ async def test_a_huge_robots_txt_is_read_as_far_as_the_standard_asks() -> None:
             await fetcher.get("http://a.test/private")
 
 
+async def test_a_rule_that_is_cut_in_half_at_the_limit_forbids_nothing() -> None:
+    line, whole = b"Disallow: /a", 500 * 1024
+    head = b"User-agent: *\n"
+    filling = b"#" * (whole - len(head) - len(line) - len(b"\n") + len(b"a")) + b"\n"
+    routes = {"/robots.txt": page(head + filling + line), "/": page()}
+    async with site(routes) as there, fetching(there, robots=True) as fetcher:
+        assert (await fetcher.get("http://a.test/")).status == 200
+
+
 async def test_the_sitemaps_of_robots_txt_are_told() -> None:
     async with site({"/robots.txt": RULES}) as there, fetching(there) as fetcher:
         rules = await fetcher.robots("http://a.test/some/page")

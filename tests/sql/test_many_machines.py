@@ -12,7 +12,7 @@ HOT = ("claim", "heartbeat", "succeed", "fail", "release")
 @pytest.fixture
 def hot(db: psycopg.Connection) -> dict[str, str]:
     """Their source, without comments."""
-    source = dict(
+    source: dict[str, str] = dict(
         db.execute("SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'scheduler'::regnamespace").fetchall()
     )
     found: dict[str, str] = {}
