@@ -10,7 +10,7 @@ ARGS ?=
 SEEDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint bench bench-peers bench-pipeline faults screenshots reference docs pins clean
+.PHONY: help demo test test-fast lint bench bench-peers bench-pipeline faults audit screenshots reference docs dist pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,8 +49,12 @@ bench-peers: $(STAMP) ## ours beside procrastinate, pgqueuer, chancy, awa, dbos,
 bench-pipeline: $(STAMP) ## reading websites, ours beside Scrapy, extract-emails, ultimate-sitemap-parser and extruct
 	@$(VENV)/bin/python -m benchmarks.pipeline $(ARGS)
 
-faults: $(STAMP) ## random mixes of faults against real listeners, and a control that must fail; SEEDS=20 for more
+faults: $(STAMP) ## every fault against real listeners, random mixes, and controls that must fail; SEEDS=20, ARGS=--soak
 	@$(VENV)/bin/python -m tests.faults --seeds $(SEEDS) $(ARGS)
+
+audit: $(STAMP) ## known weaknesses of the pinned libraries, asked of the public index: needs the internet
+	@$(VENV)/bin/python -m pip install -q --disable-pip-version-check pip-audit
+	@$(VENV)/bin/pip-audit --requirement deploy/listener/constraints.txt --disable-pip --no-deps
 
 reference: $(STAMP) ## rewrite what docs/ takes from the program: SQL, settings, commands, the list of pages
 	@$(VENV)/bin/python -m docs.reference
@@ -59,6 +63,9 @@ docs: reference ## the documentation as a site, in build/site
 	@$(VENV)/bin/python -m pip install -q --disable-pip-version-check -e '.[docs]'
 	@$(VENV)/bin/zensical build --strict
 	@echo "Written: build/site/index.html"
+
+dist: $(STAMP) ## the source archive and the wheel made of it, in dist/
+	@$(VENV)/bin/python -m build --outdir dist .
 
 pins: $(STAMP) ## the library versions of the image, as installed here
 	@$(VENV)/bin/python deploy/listener/pins.py

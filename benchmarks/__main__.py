@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,30 +21,40 @@ from listener.postgres import wheel
 from listener.postgres.server import best, find
 from listener.postgres.throwaway import throwaway
 
+Result = dict[str, str | int | float | bool]
+
 OUTPUT = Path(__file__).parent / "results" / "latest.json"
 # Autovacuum would strike one side of a comparison and not the other; tables are vacuumed when they are loaded.
-SETTINGS = {"autovacuum": "off"}
+SETTINGS = {"autovacuum": "off", "shared_buffers": "1GB", "max_wal_size": "8GB"}
 
 
-def run(*, quick: bool, many: int | None = None) -> dict[str, str | int | float | bool]:
+def run(
+    *, quick: bool, many: int | None = None, only: Collection[str] = (), keep: Callable[[Result], None] | None = None
+) -> Result:
+    """All figures; `keep` is told of them after each case, so that an hour's work is not lost at its end."""
     scale = QUICK if quick else FULL
     if many is not None:
         scale = replace(scale, many=many)
     start = time.perf_counter()
-    with throwaway(best(find()) or wheel.installed(), settings=SETTINGS) as cluster:
+    # what a commit costs belongs to every figure here
+    with throwaway(best(find()) or wheel.installed(), durable=True, settings=SETTINGS) as cluster:
         say(f"Measuring on a throw-away cluster of {cluster.server.label}.")
         url = cluster.create_database("benchmarks")
         schema.migrate(url)
         with psycopg.connect(url, autocommit=True) as db:
             db.execute("SET maintenance_work_mem = '256MB'")
-            result: dict[str, str | int | float | bool] = {
+            result: Result = {
                 "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
                 "quick": quick,
                 "rounds": scale.rounds,
                 **machine.describe(db),
             }
             for case in CASES:
+                if only and case.__name__ not in only:
+                    continue
                 result |= {name: round(value, 4) for name, value in case(db, scale, say).items()}
+                if keep:
+                    keep(result)
     return result | {"seconds": round(time.perf_counter() - start, 1)}
 
 
@@ -59,20 +70,33 @@ def main() -> int:
         metavar="N",
         help=f"how many items a listener drains while its memory is watched (default: {FULL.many:,})",
     )
+    parser.add_argument("--only", default="", help="cases, separated by commas; the other figures of the file stay")
     options = parser.parse_args()
+    only = [name for name in options.only.split(",") if name]
     output: Path | None = options.output or (None if options.quick else OUTPUT)
     try:
-        result = run(quick=options.quick, many=options.memory_items)
+        before = json.loads(output.read_text("utf-8")) if only and output and output.exists() else {}
+        result = before | run(
+            quick=options.quick,
+            many=options.memory_items,
+            only=only,
+            keep=lambda found: _write(output, before | found),
+        )
     except UserError as error:
         complain(error)
         return 1
     result |= {"aims_missed": ", ".join(report.missed(result))}
     print(report.render(result))
+    _write(output, result)
+    if output:
+        say(f"Written to {output}.")
+    return 0
+
+
+def _write(output: Path | None, result: Result) -> None:
     if output:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
-        say(f"Written to {output}.")
-    return 0
 
 
 if __name__ == "__main__":

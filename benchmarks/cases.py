@@ -6,7 +6,10 @@ from contextlib import ExitStack
 
 import psycopg
 
-from benchmarks.listening import drain, memory, pickup
+from benchmarks.drains import beside, costs, drains, killed
+from benchmarks.enqueue import enqueue
+from benchmarks.listening import drain, memory, pickup, steady
+from benchmarks.looking import looking
 from benchmarks.queue import BY_KEYS, BY_RANGE, Queue
 from benchmarks.scale import Figures, Say, Scale
 from benchmarks.stopwatch import alternate, timed
@@ -101,4 +104,4 @@ def claimers(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
     }
 
 
-CASES = (history, overhead, claimers, pickup, drain, memory)
+CASES = (history, overhead, claimers, enqueue, pickup, steady, drain, drains, costs, beside, killed, memory, looking)

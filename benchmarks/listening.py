@@ -1,5 +1,6 @@
 """What a real listener does with a queue: how soon it begins, how fast it drains, and what it keeps in memory."""
 
+import json
 import statistics
 import subprocess
 import sys
@@ -11,13 +12,15 @@ from typing import IO, LiteralString, cast
 import psycopg
 from psycopg import conninfo
 
-from benchmarks.child import PICKUP, RAW
-from benchmarks.queue import Queue
+from benchmarks.child import PICKUP, RAW, STEADY
+from benchmarks.queue import Places, Queue
 from benchmarks.scale import Figures, Say, Scale
 from benchmarks.stopwatch import alternate, timed
 
 BATCH_ITEMS = 1000
 WARMUP = 20
+_TICK_SECONDS = 0.01
+_PATIENCE_MS = 60_000
 _REST_SECONDS = 0.01
 """Between two measurements: the listener has finished the last item and waits again."""
 
@@ -34,6 +37,15 @@ class Child:
         if not line:
             raise AssertionError(f"the listener has ended with code {self._popen.wait()}")
         return line.strip()
+
+    def kill(self) -> None:
+        self._popen.kill()
+
+    def stop(self) -> str:
+        """Let it finish; its last line."""
+        self._popen.terminate()
+        lines = self._lines.read().strip().splitlines()
+        return lines[-1] if lines else ""
 
     def memory(self) -> int:
         """In kB, what it occupies now."""
@@ -60,7 +72,7 @@ def pickup(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
     say(f"Picking up {scale.pickups} items, one at a time, beside bare notifications ...")
     queue = Queue(db, PICKUP, queued=0, finished=WARMUP + scale.pickups)
     keys = iter(range(1, WARMUP + scale.pickups + 1))
-    with child(db) as listener, psycopg.connect(db.info.dsn, password=db.info.password) as session:
+    with child(db, PICKUP) as listener, psycopg.connect(db.info.dsn, password=db.info.password) as session:
 
         def wait_for(statement: LiteralString, *values: object) -> float:
             time.sleep(_REST_SECONDS)
@@ -78,6 +90,7 @@ def pickup(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
         queue.drained(WARMUP + scale.pickups)
     return {
         "pickup_p50_ms": work.ms,
+        "pickup_p95_ms": 1000 * statistics.quantiles(work.seconds, n=100)[94],
         "pickup_p99_ms": 1000 * statistics.quantiles(work.seconds, n=100)[98],
         "notify_p50_ms": bare.ms,
         "notify_p99_ms": 1000 * statistics.quantiles(bare.seconds, n=100)[98],
@@ -90,7 +103,7 @@ def drain(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
     say(f"Draining {scale.drained:,} items {len(rounds)} times by a listener and by a plain loop ...")
     plain = [Queue(db, f"plain_{n}", queued=scale.drained) for n in rounds]
     drained = [Queue(db, f"drain_{n}", queued=scale.drained, paused=True) for n in rounds]
-    with child(db, PICKUP, *(queue.name for queue in drained)):
+    with child(db, *(queue.name for queue in drained)):
 
         def loop(queue: Queue) -> None:
             for _ in range(scale.drained // BATCH_ITEMS):
@@ -119,7 +132,7 @@ def memory(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
     """Whether a listener grows with what it has done: its memory after a tenth of the items, and after all."""
     say(f"Draining {scale.many:,} items to see what stays in memory ...")
     queue = Queue(db, "many", queued=scale.many, paused=True)
-    with child(db, PICKUP, queue.name) as listener:
+    with child(db, queue.name) as listener:
         queue.resume()
         queue.drained(scale.many // 10)
         early = listener.memory()
@@ -130,4 +143,38 @@ def memory(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
         "memory_early_kb": early,
         "memory_late_kb": late,
         "memory_growth_ratio": late / early,
+    }
+
+
+def steady(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
+    """The same while items keep coming at half of what one listener can do, a hundred times a second."""
+    queue = Places(db, STEADY, queued=2 * scale.drained, paused=True)
+    with (
+        child(db, STEADY) as listener,
+        psycopg.connect(db.info.dsn, password=db.info.password, autocommit=True) as session,
+    ):
+        capacity = queue.pace(scale.drained)
+        queue.resume()
+        while queue.left():
+            time.sleep(_REST_SECONDS)
+        each = max(1, int(capacity / 2 * _TICK_SECONDS))
+        say(f"Half of {capacity:,.0f} items/s for {scale.drained:,} items ...")
+        due = time.monotonic()
+        for _ in range(max(1, scale.drained // each)):
+            due += _TICK_SECONDS
+            time.sleep(max(0.0, due - time.monotonic()))
+            session.execute(
+                "INSERT INTO steady (status, sent) SELECT 'Queued', %s FROM generate_series(1, %s)",
+                (time.monotonic_ns(), each),
+            )
+        while queue.left():
+            time.sleep(_REST_SECONDS)
+        # the rows that were there before were never sent
+        taken = [ms for ms in json.loads(listener.stop()) if ms < _PATIENCE_MS]
+    cuts = statistics.quantiles(taken, n=100)
+    return {
+        "steady_items_per_second": each / _TICK_SECONDS,
+        "steady_p50_ms": cuts[49],
+        "steady_p95_ms": cuts[94],
+        "steady_p99_ms": cuts[98],
     }

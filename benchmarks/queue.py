@@ -18,9 +18,22 @@ _LOAD = """
     FROM generate_series(1, {finished} + {queued}) AS n;
     ALTER TABLE {table} ADD PRIMARY KEY (id)
 """
+# As a business table is: a key that is not in the order of the rows, and more than the engine needs.
+_LOAD_PLACES = """
+    CREATE TABLE {table} (
+        id uuid NOT NULL DEFAULT gen_random_uuid(), name text NOT NULL DEFAULT 'a business of middling name',
+        status text, error text, sent bigint NOT NULL DEFAULT 0,
+        created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now()
+    ) WITH (fillfactor = {fillfactor});
+    INSERT INTO {table} (status, created_at)
+    SELECT CASE WHEN n <= {finished} THEN 'Completed' ELSE 'Queued' END,
+           timestamptz '2025-01-01' + n * interval '1 second'
+    FROM generate_series(1, {finished} + {queued}) AS n;
+    ALTER TABLE {table} ADD PRIMARY KEY (id)
+"""
 _CREATE = """
-    SELECT scheduler.create_workflow({name}, {name}, 'status', error_column => 'error',
-                                     batch_size => 1000, lease => '1 day')
+    SELECT scheduler.create_workflow({name}, {name}, 'status', error_column => 'error', processing => {processing},
+                                     batch_size => 1000, concurrency => 100, lease => {lease}, doorbell => {doorbell})
 """
 # LIKE copies the primary key and the engine's partial index, not its triggers.
 _COPY = "CREATE TABLE {bare} (LIKE {table} INCLUDING ALL); INSERT INTO {bare} SELECT * FROM {table} ORDER BY id"
@@ -35,15 +48,34 @@ _PATIENCE_SECONDS = 600
 
 
 class Queue:
+    _load: LiteralString = _LOAD
+
     def __init__(
-        self, db: psycopg.Connection, name: str, *, queued: int, finished: int = 0, paused: bool = False
+        self,
+        db: psycopg.Connection,
+        name: str,
+        *,
+        queued: int,
+        finished: int = 0,
+        paused: bool = False,
+        processing: str | None = "Processing",
+        lease: str = "1 day",
+        doorbell: str = "commit",
+        fillfactor: int = 50,
     ) -> None:
         self.db = db
         self.name = name
         # One transaction: at wal_level minimal a table made in it is written once, not twice.
         with db.transaction():
-            self._do(_LOAD, finished=sql.Literal(finished), queued=sql.Literal(queued))
-            self._do(_CREATE)
+            self._do(
+                self._load,
+                finished=sql.Literal(finished),
+                queued=sql.Literal(queued),
+                fillfactor=sql.Literal(fillfactor),
+            )
+            self._do(
+                _CREATE, processing=sql.Literal(processing), lease=sql.Literal(lease), doorbell=sql.Literal(doorbell)
+            )
             if paused:
                 self._do("SELECT scheduler.pause({name})")
         self._do("VACUUM (ANALYZE) {table}")
@@ -64,12 +96,33 @@ class Queue:
     def drained(self, items: int) -> None:
         """Wait until a listener has finished so many. The runs tell: they cost less than looking at the items."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while self._finished() < items:
+        while self.finished() < items:
             if time.monotonic() > deadline:
                 raise AssertionError(f"{self.name}: not drained in {_PATIENCE_SECONDS} s")
             time.sleep(_PAUSE_SECONDS)
 
-    def _finished(self) -> int:
+    def pace(self, items: int) -> float:
+        """Items per second while a listener finishes so many; paused before and after."""
+        before = self.finished()
+        self.resume()
+        self.drained(before + 1)
+        start, first = time.perf_counter(), self.finished()
+        self.drained(first + items)
+        seconds, done = time.perf_counter() - start, self.finished() - first
+        self._do("SELECT scheduler.pause({name})")
+        while self._row("SELECT count(*) FROM scheduler.run WHERE workflow = %s AND finished_at IS NULL", self.name)[0]:
+            time.sleep(_PAUSE_SECONDS)
+        return done / seconds
+
+    def left(self) -> bool:
+        """Whether any item is unfinished, by the two partial indexes that there are anyway."""
+        query = sql.SQL(
+            "SELECT EXISTS (SELECT FROM {table} WHERE status = 'Queued')"
+            " OR EXISTS (SELECT FROM scheduler.run WHERE workflow = {name} AND finished_at IS NULL)"
+        ).format(table=sql.Identifier(self.name), name=sql.Literal(self.name))
+        return bool(self.db.execute(query).fetchall()[0][0])
+
+    def finished(self) -> int:
         return int(self._row("SELECT sum(succeeded) FROM scheduler.run WHERE workflow = %s", self.name)[0] or 0)
 
     def claim_lap(self, items: int) -> Callable[[], float]:
@@ -105,6 +158,35 @@ class Queue:
 
     def _row(self, query: LiteralString, *values: object) -> Any:
         return self.db.execute(query, values).fetchone()
+
+
+class Places(Queue):
+    """The same over a table like `place`."""
+
+    _load = _LOAD_PLACES
+
+    def bare_loop(self, batch: int) -> Callable[[], None]:
+        """Two bare UPDATEs of every row, by lists of keys, in a table of the same rows and indexes without triggers."""
+        table = f"{self.name}_bare"
+        self._do("CREATE TABLE {bare} (LIKE {table} INCLUDING ALL) WITH (fillfactor = 50)", bare=sql.Identifier(table))
+        self._do("INSERT INTO {bare} SELECT * FROM {table} ORDER BY created_at", bare=sql.Identifier(table))
+        self._do("VACUUM (ANALYZE) {bare}", bare=sql.Identifier(table))
+        rows = self.db.execute(
+            sql.SQL("SELECT id FROM {} ORDER BY created_at").format(sql.Identifier(table))
+        ).fetchall()
+        keys = [str(row[0]) for row in rows]
+        batches = ["{" + ",".join(keys[n : n + batch]) + "}" for n in range(0, len(keys), batch)]
+        # the same hint that the engine gives: without it the planner reads the whole table for each batch
+        update = sql.SQL("UPDATE {} SET status = %s WHERE id = ANY ((SELECT %s::text[])::uuid[])").format(
+            sql.Identifier(table)
+        )
+
+        def loop() -> None:
+            for ids in batches:
+                for word in ("Processing", "Completed"):
+                    self.db.execute(update, [word, ids])
+
+        return loop
 
 
 class Bare:

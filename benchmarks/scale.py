@@ -18,7 +18,21 @@ class Scale:
     drains: int
     many: int
     """Items for the look at a listener's memory."""
+    long_drain: int
+    enqueue_seconds: int
+    """How long each of the measurements of single enqueues lasts."""
 
 
-FULL = Scale(finished=10_000_000, rounds=100, pickups=1000, drained=20_000, drains=5, many=1_000_000)
-QUICK = Scale(finished=20_000, rounds=3, pickups=10, drained=2_000, drains=1, many=5_000)
+FULL = Scale(
+    finished=10_000_000,
+    rounds=100,
+    pickups=1000,
+    drained=20_000,
+    drains=5,
+    many=500_000,
+    long_drain=200_000,
+    enqueue_seconds=3,
+)
+QUICK = Scale(
+    finished=20_000, rounds=3, pickups=10, drained=2_000, drains=1, many=5_000, long_drain=3_000, enqueue_seconds=1
+)

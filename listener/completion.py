@@ -11,10 +11,19 @@ from typing import Any
 from listener import engine
 from listener.backoff import Backoff
 from listener.database import Database, Transaction
-from listener.faults import describe, is_bad_data, is_passing, is_structural, is_unreachable
+from listener.faults import (
+    describe,
+    driver_error,
+    is_bad_data,
+    is_cancelled,
+    is_outage,
+    is_passing,
+    is_structural,
+    words,
+)
 from listener.metrics import LaneMetrics, bucket
 from listener.run import Failure, Outcome, Release, Run, Success
-from listener.workflow import Done, Reject, Retry, Workflow, is_async
+from listener.workflow import Done, Reject, Retry, Workflow, is_async, refuse_coroutine
 
 LINGER_SECONDS = 0.05
 """How long an outcome may wait for others while the lane is busy."""
@@ -30,7 +39,7 @@ class SaveError(Exception):
     """`save` failed, not the engine: `cause` says how."""
 
     def __init__(self, cause: Exception) -> None:
-        super().__init__(str(cause))
+        super().__init__(describe(cause))
         self.cause = cause
 
 
@@ -45,13 +54,17 @@ class Completion:
         log: logging.LoggerAdapter[logging.Logger],
         *,
         is_busy: Callable[[], bool],
+        taken: Callable[[], None],
         settled: Callable[[Run], None],
+        pausing: Callable[[], None],
     ) -> None:
         self._database = database
         self._metrics = metrics
         self._log = log
         self._is_busy = is_busy
+        self._taken = taken
         self._settled = settled
+        self._pausing = pausing
         self._save = _saver(workflow)
         self._outbox: list[Outcome] = []
         self._now = asyncio.Event()
@@ -64,6 +77,7 @@ class Completion:
 
     @property
     def unsaved(self) -> int:
+        """How many wait for the commit that is under way to end."""
         return len(self._outbox)
 
     @property
@@ -99,11 +113,17 @@ class Completion:
                 self._timer.cancel()
                 self._timer = None
             batch, self._outbox = self._outbox, []
+            self._taken()
             by_run: dict[int, list[Outcome]] = {}
             for outcome in batch:
                 by_run.setdefault(outcome.job.run.id, []).append(outcome)
             for outcomes in by_run.values():
-                await self._settle(outcomes[0].job.run, outcomes)
+                try:
+                    await self._settle(outcomes[0].job.run, outcomes)
+                except Exception:
+                    # a fault of ours; the outcomes of the other runs must not go with it
+                    run = outcomes[0].job.run.id
+                    self._log.exception("results lost; their items are tried again", extra={"run": run})
             if not self._outbox:
                 self._empty.set()
 
@@ -126,11 +146,15 @@ class Completion:
                 await self._write(run, outcomes)
             except Exception as error:
                 cause = error.cause if isinstance(error, SaveError) else error
-                if is_unreachable(cause) or (is_passing(cause) and backoff.failures < _PATIENCE):
+                # a file that save does not find is an OSError too, and no outage of the database
+                is_ours = not isinstance(error, SaveError) or driver_error(cause) is not None
+                if is_ours and (is_outage(cause) or (is_passing(cause) and backoff.failures < _PATIENCE)):
                     if self._giving_up:
                         self.given_up += len(outcomes)
                         break
                     self._complain("cannot commit, trying again", cause)
+                    # while a commit waits for a lock its run cannot be given a longer lease; now it can
+                    self._pausing()
                     await asyncio.sleep(backoff.next())
                 elif is_structural(cause) and not isinstance(error, SaveError):
                     # the engine itself cannot work: a dropped column, a revoked right. Splitting would not help.
@@ -138,6 +162,8 @@ class Completion:
                         self.given_up += len(outcomes)
                         break
                     self._complain("the engine refuses to record results, trying again", cause)
+                    # while a commit waits for a lock its run cannot be given a longer lease; now it can
+                    self._pausing()
                     await asyncio.sleep(backoff.next())
                 else:
                     await self._commit_apart(run, outcomes, cause)
@@ -173,10 +199,17 @@ class Completion:
         refused: set[str] = set()
         accepted = released = 0
         dead: list[str] = []
-        async with self._database.transaction(session=bool(self._save and successes)) as transaction:
+        saves = bool(self._save and successes)
+        plain = (
+            not saves and len(successes) in (0, len(outcomes)) and len(failures) in (0, len(outcomes)) and not releases
+        )
+        async with self._database.transaction(session=saves, at_once=plain) as transaction:
             connection = transaction.connection
             if successes:
-                accepted, keys = await _succeed(connection, run, successes)
+                # a whole run that saves nothing need not name its items: that many keys cost more than the rest
+                accepted, keys = await _succeed(
+                    connection, run, successes, all_of_it=plain and len(outcomes) == run.claimed
+                )
                 refused.update(keys)
             if failures:
                 keys, dead = await _fail(connection, run, failures)
@@ -220,13 +253,16 @@ class Completion:
         self._metrics.refused += len(outcomes)
 
 
-async def _succeed(connection: engine.AsyncConnection, run: Run, successes: list[Success]) -> tuple[int, list[str]]:
+async def _succeed(
+    connection: engine.AsyncConnection, run: Run, successes: list[Success], *, all_of_it: bool
+) -> tuple[int, list[str]]:
     words = [outcome.word for outcome in successes]
+    with_words = any(words)
     return await engine.succeed(
         connection,
         run.id,
-        [outcome.job.key for outcome in successes],
-        words if any(words) else None,
+        None if all_of_it and not with_words else [outcome.job.key for outcome in successes],
+        words if with_words else None,
         histogram(successes),
     )
 
@@ -281,9 +317,14 @@ def _saver(workflow: Workflow[Any, Any]) -> Save | None:
             if awaitable:
                 await save(transaction.session, results)
             else:
-                await transaction.session.run_sync(save, results)
+                refuse_coroutine("save", await transaction.session.run_sync(save, results))
             await transaction.session.flush()
         except Exception as error:
             raise SaveError(error) from error
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) or is_cancelled():
+                raise
+            # SystemExit would end the listener, and a cancellation from within the task that commits
+            raise SaveError(RuntimeError(f"save raised {type(error).__name__}: {words(error)}".rstrip(": "))) from error
 
     return run

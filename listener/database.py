@@ -29,6 +29,8 @@ LOCK_SECONDS = 5
 _CONNECTION_SECONDS = 4.0
 """The longest wait for a connection of the pool."""
 _RECONNECT_SECONDS = 2.0
+MOST_CONNECTIONS = 50
+"""Of one pool. Up to 24 lanes have two each to themselves; a thousand must not ask for more than a server has."""
 _PREPARE_AFTER = 3
 """Executions until a statement is prepared on the server, on direct connections only."""
 
@@ -65,6 +67,9 @@ class Transaction:
 
     connection: psycopg.AsyncConnection[Any]
     opened_session: "AsyncSession | None" = None
+    at_once: bool = False
+    """Whether each statement, or each pipeline, commits by itself. Never behind a pooler, where the server's default
+    isolation cannot be set."""
 
     @property
     def session(self) -> "AsyncSession":
@@ -74,12 +79,12 @@ class Transaction:
 
 
 class Database:
-    """Hands out transactions. A lane asks for at most two at once, so no lane can starve another."""
+    """Hands out transactions. A lane asks for at most two at once, and the tools for one; all of them are short."""
 
     def __init__(self, url: str, *, lanes: int, statement_seconds: float, role: str = "listener") -> None:
         self._role = role
         self._statement_seconds = statement_seconds
-        self._most = 2 * lanes + 2
+        self._most = min(2 * lanes + 3, MOST_CONNECTIONS)
         self._pool = self._make_pool(url)
         self._engine: AsyncEngine | None = None
 
@@ -97,10 +102,12 @@ class Database:
         await old.close(timeout=self._statement_seconds)
 
     @asynccontextmanager
-    async def transaction(self, *, session: bool = False) -> AsyncIterator[Transaction]:
+    async def transaction(self, *, session: bool = False, at_once: bool = False) -> AsyncIterator[Transaction]:
         """One short READ COMMITTED transaction: committed at the end of the block, rolled back on any error.
 
         The limit also holds where the server cannot enforce it: behind a pooler, or across a dead network.
+        `at_once` is for a block that executes one statement, or one pipeline: BEGIN, statement and COMMIT then cost one
+        round trip instead of three.
         """
         try:
             async with asyncio.timeout(2 * self._statement_seconds):
@@ -109,7 +116,11 @@ class Database:
                         yield transaction
                 else:
                     async with self._pool.connection() as connection:
-                        yield Transaction(connection)
+                        if at_once and connection.prepare_threshold is not None:
+                            async with _autocommit(connection):
+                                yield Transaction(connection, at_once=True)
+                        else:
+                            yield Transaction(connection)
         except Exception as error:
             if is_unreachable(error):
                 # one connection died: the others are looked at before they are handed out again
@@ -170,8 +181,23 @@ class Database:
             return
         await connection.execute(
             "SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),"
-            " set_config('idle_in_transaction_session_timeout', %s, false)",
+            " set_config('idle_in_transaction_session_timeout', %s, false),"
+            # for what is executed without BEGIN
+            " set_config('default_transaction_isolation', 'read committed', false)",
             (f"{self._statement_seconds}s", f"{LOCK_SECONDS}s", f"{self._statement_seconds}s"),
         )
         await connection.commit()
         connection.prepare_threshold = _PREPARE_AFTER
+
+
+@asynccontextmanager
+async def _autocommit(connection: psycopg.AsyncConnection[Any]) -> AsyncIterator[None]:
+    await connection.set_autocommit(True)
+    try:
+        yield
+    finally:
+        try:
+            await connection.rollback()  # nothing, unless a pipeline was left half-way
+            await connection.set_autocommit(False)
+        except psycopg.Error:
+            connection.pgconn.finish()  # broken or in an unknown state: the pool makes another

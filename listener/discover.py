@@ -20,7 +20,7 @@ def discover(found: Iterable[EntryPoint] | None = None) -> dict[str, Workflow[An
     for entry in sorted(entry_points(group=GROUP) if found is None else found, key=lambda entry: entry.name):
         try:
             loaded = _workflows_of(entry)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             _log.exception(
                 "a workflow cannot be loaded; its items stay Queued",
                 extra={"entry_point": f"{entry.name} = {entry.value}", "error": f"{type(error).__name__}: {error}"},

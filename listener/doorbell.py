@@ -14,7 +14,7 @@ import psycopg
 from listener.backoff import Backoff
 from listener.database import connection_string
 from listener.engine import CHANNEL
-from listener.faults import describe
+from listener.faults import describe, is_cancelled
 from listener.logs import log_of
 from listener.metrics import Metrics
 from listener.pooler import is_pooled, shares_backends
@@ -45,11 +45,20 @@ class Doorbell:
         self._metrics = metrics
         self._rung = rung
         self._opened = opened
-        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._listening: asyncio.Task[None] | None = None
         self._probe_seconds = PROBE_SECONDS
 
     async def run(self) -> None:
         """Listen for as long as the process lives."""
+        while True:
+            self._listening = asyncio.create_task(self._listen_on_one_url(), name="listen")
+            try:
+                await self._listening
+            except asyncio.CancelledError:
+                if is_cancelled():
+                    raise
+
+    async def _listen_on_one_url(self) -> None:
         backoff = Backoff(0.1, 10)
         while True:
             try:
@@ -65,16 +74,15 @@ class Doorbell:
                     _log.warning("not listening, polling meanwhile", extra={"error": describe(error)})
                 await asyncio.sleep(backoff.next())
 
-    async def reconnect(self, url: str) -> None:
+    def reconnect(self, url: str) -> None:
         """Listen on another URL from now on."""
         self._url = connection_string(url, "doorbell")
-        if self._connection is not None:
-            await self._connection.close()
+        if self._listening is not None:
+            self._listening.cancel()
 
     async def _listen(self, backoff: Backoff) -> None:
         connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, prepare_threshold=None)
         async with connection:
-            self._connection = connection
             try:
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     await self._refuse_pooler(connection)
@@ -88,7 +96,6 @@ class Doorbell:
                 await self._wait(connection)
             finally:
                 self._metrics.listening = False
-                self._connection = None
 
     async def _wait(self, connection: psycopg.AsyncConnection[Any]) -> None:
         while True:

@@ -3,17 +3,20 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 AsyncConnection = psycopg.AsyncConnection[Any]
 
 CHANNEL = "scrapersky"
+NEEDS = "0001"
+"""The oldest revision whose functions this module can call; raised only when a call below needs a newer one."""
 BUCKETS = 48
 """Length of a histogram of durations; see scheduler.duration_bucket()."""
 
@@ -75,6 +78,18 @@ class Tick(NamedTuple):
     note: str | None
 
 
+class Alert(NamedTuple):
+    """Something that changed for a workflow, to be told to somebody outside."""
+
+    id: int
+    at: datetime
+    workflow: str
+    code: str
+    event: str
+    text: str
+    fix: str
+
+
 async def one(cursor: psycopg.AsyncCursor[Any]) -> tuple[Any, ...]:
     """The only row of an answer that always has one."""
     row: tuple[Any, ...] | None = await cursor.fetchone()
@@ -111,7 +126,27 @@ WHERE w.name = %s
 async def claim(connection: AsyncConnection, workflow: str, listener: UUID, items: int | None = None) -> Claim | None:
     """Claim a batch; None if no such workflow is registered."""
     cursor = await connection.execute(_CLAIM, (listener, items, workflow))
-    row = await cursor.fetchone()
+    return await _claimed(connection, workflow, await cursor.fetchone())
+
+
+# the run of the claim made by this very transaction
+CLAIMED_KEYS = """(SELECT r.keys FROM scheduler.run AS r
+                   WHERE r.workflow = %s AND r.listener = %s AND r.finished_at IS NULL AND r.started_at >= now()
+                   ORDER BY r.id DESC LIMIT 1)"""
+
+
+async def claim_with(
+    connection: AsyncConnection, workflow: str, listener: UUID, query: sql.Composed
+) -> tuple[Claim | None, list[tuple[Any, ...]]]:
+    """The same and, in the same transaction and round trip, what `query` finds with CLAIMED_KEYS."""
+    async with connection.pipeline():
+        claimed = await connection.execute(_CLAIM, (listener, None, workflow))
+        cursor = await connection.execute(query, (workflow, listener))
+    rows = await cursor.fetchall()
+    return await _claimed(connection, workflow, await claimed.fetchone()), rows
+
+
+async def _claimed(connection: AsyncConnection, workflow: str, row: tuple[Any, ...] | None) -> Claim | None:
     if row is None:
         return None
     run, keys, attempts, seconds_left, reason, again_in = row[8:]
@@ -178,10 +213,32 @@ async def release(
     return int(released or 0)
 
 
+async def release_after(connection: AsyncConnection, workflow: str, listener: UUID, newest: int) -> int:
+    """Give back what a claim brought whose answer never came; `newest` is the last run this listener knows of."""
+    cursor = await connection.execute(
+        "SELECT coalesce(sum(scheduler.release(r.id, NULL, 'the claim was interrupted')), 0) FROM scheduler.run AS r"
+        " WHERE r.workflow = %s AND r.listener = %s AND r.finished_at IS NULL AND r.id > %s",
+        (workflow, listener, newest),
+    )
+    (released,) = await one(cursor)
+    return int(released)
+
+
 async def tick(connection: AsyncConnection) -> list[Tick]:
     """Fire what pg_cron should have fired, if it is missing or silent. Usually nothing."""
     cursor = await connection.execute("SELECT workflow, queued, note FROM scheduler.tick('listener')")
     return [Tick(*row) for row in await cursor.fetchall()]
+
+
+async def take_alerts(connection: AsyncConnection) -> list[Alert]:
+    """What has changed and is this listener's to tell; usually nothing."""
+    async with connection.cursor(row_factory=class_row(Alert)) as cursor:
+        await cursor.execute("SELECT id, at, workflow, code, event, text, fix FROM scheduler.take_alerts()")
+        return await cursor.fetchall()
+
+
+async def alert_sent(connection: AsyncConnection, alert: int) -> None:
+    await connection.execute("SELECT scheduler.alert_sent(%s)", (alert,))
 
 
 async def registered(connection: AsyncConnection) -> list[Registered]:

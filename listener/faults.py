@@ -1,7 +1,14 @@
 """What kind of trouble an error is. The answer decides whether to try again, split a batch, or give an item up."""
 
+import asyncio
+
 import psycopg
 
+# No disk left, no connection left, files that cannot be read.
+_CRIPPLED = ("53100", "53300", "58")
+# Where PostgreSQL raises what its code alone does not tell apart: the notification queue is full (54000, as for values
+# that are too large), and a library that new sessions cannot load (XX000) because its package was just replaced.
+_CRIPPLED_IN = ("PreCommit_Notify", "internal_load_library")
 _UNREACHABLE = ("08", "57P01", "57P02", "57P03", "57P05")
 # Deadlock and serialization; resources; lock and statement timeouts; system errors; a server turned read-only.
 _PASSING = ("40", "53", "55P03", "57", "58", "25006", "25P03")
@@ -23,9 +30,18 @@ def is_unreachable(error: BaseException) -> bool:
     return found.sqlstate.startswith(_UNREACHABLE)
 
 
+def is_outage(error: BaseException) -> bool:
+    """The server is gone or cannot do its work, which is the fault of no item: trying again is all there is to do."""
+    found = driver_error(error)
+    return is_unreachable(error) or (
+        found is not None
+        and ((found.sqlstate or "").startswith(_CRIPPLED) or found.diag.source_function in _CRIPPLED_IN)
+    )
+
+
 def is_passing(error: BaseException) -> bool:
     """The same statement may well work in a moment."""
-    if is_unreachable(error) or isinstance(error, TimeoutError):
+    if is_outage(error) or isinstance(error, TimeoutError):
         return True
     found = driver_error(error)
     return found is not None and (found.sqlstate or "").startswith(_PASSING)
@@ -38,21 +54,37 @@ def is_structural(error: BaseException) -> bool:
 
 
 def is_bad_data(error: BaseException) -> bool:
-    """A value PostgreSQL cannot hold (NUL in text, a number too large): trying again cannot help."""
+    """A value PostgreSQL cannot hold (NUL in text, a number or a document too large): trying again cannot help."""
     if isinstance(error, UnicodeError):
         return True
     found = driver_error(error)
-    if found is None:
+    if found is None or is_outage(error):
         return False
-    return (found.sqlstate or "").startswith("22") or (found.sqlstate is None and isinstance(found, psycopg.DataError))
+    return (found.sqlstate or "").startswith(("22", "54")) or (
+        found.sqlstate is None and isinstance(found, psycopg.DataError)
+    )
+
+
+def is_cancelled() -> bool:
+    """Whether somebody wants the current task to end; what runs in it may also raise CancelledError on its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def describe(error: BaseException) -> str:
     """One line for a person, fit for a text column: no NUL, no lone surrogate."""
     found = driver_error(error)
-    text = str(found.diag.message_primary or found) if found is not None else str(error)
+    text = words(error) if found is None else str(found.diag.message_primary or found)
     name = type(found or error).__name__
     return storable(f"{name}: {text}" if text else name)
+
+
+def words(error: BaseException) -> str:
+    """What an error says; nothing, if saying it fails too."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def storable(text: str) -> str:

@@ -45,7 +45,7 @@ class Heartbeat:
     """Keeps the leases of all open runs of this process, and its row in scheduler.listener."""
 
     def __init__(self, url: str, listener: UUID, metrics: Metrics, workflows: Sequence[str]) -> None:
-        self._url = connection_string(url, "heartbeat")
+        self._url = self._connected_to = connection_string(url, "heartbeat")
         self._listener = listener
         self._metrics = metrics
         self._workflows = list(workflows)
@@ -58,6 +58,8 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self.turned = time.monotonic()
         """When the thread last came round."""
+        self.connecting = False
+        """Connecting may take long, with many hosts or without DNS; it ends by itself."""
         self._main = threading.get_ident()
         self._last = 0.0
         self._reported_block = 0.0
@@ -89,13 +91,14 @@ class Heartbeat:
             self._url = connection_string(url, "heartbeat")
             self._soon = True
             self._changed.notify()
-        self._disconnect()
 
     async def stop(self, patience: float = 5.0) -> None:
         """One last beat that says this listener has stopped."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
+        if self._thread.ident is None:
+            return  # it was never started
         await asyncio.to_thread(self._thread.join, patience)
 
     # -- in the thread -------------------------------------------------------------------------------------------------
@@ -111,6 +114,10 @@ class Heartbeat:
                 self._metrics.heartbeat_failures += 1
                 if backoff.failures == 0:
                     _log.warning("no heartbeat, trying again", extra={"error": describe(error)})
+                pause = min(backoff.next(), self._interval())
+            except Exception:
+                # without this thread all leases would run out, and nobody would know why
+                _log.exception("the heartbeat broke, trying again")
                 pause = min(backoff.next(), self._interval())
             else:
                 backoff.reset()
@@ -170,9 +177,16 @@ class Heartbeat:
                 self._loop.call_soon_threadsafe(function, beat)
 
     def _connect(self) -> psycopg.Connection[Any]:
+        if self._connected_to != self._url:
+            self._disconnect()
+            self._connected_to = self._url
         if self._connection is None or self._connection.closed:
             # autocommit: every beat is a transaction of its own, also through a pooler
-            self._connection = psycopg.connect(self._url, autocommit=True, prepare_threshold=None)
+            self.connecting = True
+            try:
+                self._connection = psycopg.connect(self._url, autocommit=True, prepare_threshold=None)
+            finally:
+                self.connecting = False
         return self._connection
 
     def _disconnect(self) -> None:

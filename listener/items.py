@@ -2,12 +2,14 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, LiteralString, Protocol
+from uuid import UUID
 
 from psycopg import sql
 
+from listener import engine
 from listener.database import Transaction
-from listener.engine import Terms, text_array
+from listener.engine import CLAIMED_KEYS, Claim, Terms, text_array
 from listener.errors import UserError
 from listener.faults import describe, driver_error
 
@@ -22,6 +24,12 @@ Loaded = dict[str, Any]
 
 class Loader(Protocol):
     needs_session: bool
+
+    @property
+    def knows_table(self) -> bool:
+        """Whether it can ask for the rows of a claim together with the claim itself."""
+
+    async def claim(self, transaction: Transaction, workflow: str, listener: UUID) -> tuple[Claim | None, Loaded]: ...
 
     async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded: ...
 
@@ -42,10 +50,28 @@ def loader_for(item: type[Any]) -> Loader:
     )
 
 
+class NoLoader:
+    """For a type that cannot be built from a row: its lane says so, and the others run."""
+
+    needs_session = False
+    knows_table = False
+
+    def __init__(self, error: UserError) -> None:
+        self._error = error
+
+    async def claim(self, *_: Any) -> tuple[Claim | None, Loaded]:
+        raise self._error
+
+    async def load(self, *_: Any) -> Loaded:
+        raise self._error
+
+
 class RowLoader:
     """Plain rows, and only the columns the type asks for."""
 
     needs_session = False
+    _terms: Terms | None = None
+    """Of the last claim that loaded well, so that the next can ask for its rows in the same breath."""
 
     def __init__(
         self,
@@ -57,16 +83,46 @@ class RowLoader:
         self._build = build
         self._plans: dict[str, list[str]] = {}
 
+    @property
+    def knows_table(self) -> bool:
+        return self._terms is not None
+
+    async def claim(self, transaction: Transaction, workflow: str, listener: UUID) -> tuple[Claim | None, Loaded]:
+        connection, known = transaction.connection, self._terms
+        if known is None or not transaction.at_once:
+            return await _claim_and_load(self, transaction, workflow, listener)
+        names = self._plans[known.relation]
+        try:
+            claim, rows = await engine.claim_with(connection, workflow, listener, _select(known, names, CLAIMED_KEYS))
+        except Exception:
+            self._forget()
+            raise
+        if claim is None or claim.run is None:
+            return claim, {}
+        if _is_same_table(claim.terms, known):
+            return claim, self._items(names, rows)
+        self._forget()
+        return claim, await self.load(transaction, claim.terms, claim.keys)
+
     async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
         try:
             names = await self._columns(transaction, terms.relation)
-            cursor = await transaction.connection.execute(_select(terms, names), (text_array(keys),))
+            cursor = await transaction.connection.execute(_select(terms, names, "%s::text[]"), (text_array(keys),))
             rows = await cursor.fetchall()
         except Exception:
-            self._plans.clear()  # the table may have changed under us
+            self._forget()
             raise
+        self._terms = terms
+        return self._items(names, rows)
+
+    def _items(self, names: list[str], rows: list[tuple[Any, ...]]) -> Loaded:
         build = self._build(names)
         return {row[0]: _attempt(build, row[1:]) for row in rows}
+
+    def _forget(self) -> None:
+        """The table may have changed under us."""
+        self._plans.clear()
+        self._terms = None
 
     async def _columns(self, transaction: Transaction, relation: str) -> list[str]:
         if relation not in self._plans:
@@ -94,11 +150,18 @@ class MappedLoader:
     """Instances of a SQLAlchemy class, detached: `work` has no database, so what it needs must be loaded eagerly."""
 
     needs_session = True
+    knows_table = False
 
     def __init__(self, item: type[Any]) -> None:
         self._item = item
 
+    async def claim(self, transaction: Transaction, workflow: str, listener: UUID) -> tuple[Claim | None, Loaded]:
+        return await _claim_and_load(self, transaction, workflow, listener)
+
     async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
+        from sqlalchemy.orm import configure_mappers
+
+        configure_mappers()  # a mistake in the mapping is no fault of the rows
         try:
             return await self._select(transaction, terms, keys)
         except Exception as error:
@@ -132,8 +195,23 @@ class MappedLoader:
         return loaded
 
 
-def _select(terms: Terms, names: Iterable[str]) -> sql.Composed:
-    return sql.SQL("SELECT {key}::text{columns} FROM {table} WHERE {key} = ANY (%s::text[]::{type}[])").format(
+async def _claim_and_load(
+    loader: Loader, transaction: Transaction, workflow: str, listener: UUID
+) -> tuple[Claim | None, Loaded]:
+    claim = await engine.claim(transaction.connection, workflow, listener)
+    if claim is None or claim.run is None:
+        return claim, {}
+    return claim, await loader.load(transaction, claim.terms, claim.keys)
+
+
+def _is_same_table(terms: Terms, other: Terms) -> bool:
+    return (terms.relation, terms.key_column, terms.key_type) == (other.relation, other.key_column, other.key_type)
+
+
+def _select(terms: Terms, names: Iterable[str], keys: LiteralString) -> sql.Composed:
+    # a subquery, so that the planner is not told of a thousand keys and takes the index
+    return sql.SQL("SELECT {key}::text{columns} FROM {table} WHERE {key} = ANY ((SELECT {keys})::{type}[])").format(
+        keys=sql.SQL(keys),
         key=sql.Identifier(terms.key_column),
         columns=sql.SQL("").join(sql.SQL(", ") + sql.Identifier(name) for name in names),
         # both were printed by the server from regclass and regtype, quoted as they must be

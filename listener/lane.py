@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -15,22 +16,24 @@ from listener.completion import Completion
 from listener.database import Database
 from listener.engine import Claim
 from listener.errors import UserError
-from listener.faults import describe, is_passing, storable
+from listener.faults import describe, is_cancelled, is_passing, storable, words
 from listener.heartbeat import Heartbeat
-from listener.items import UnloadableError, loader_for
+from listener.items import Loader, NoLoader, UnloadableError, loader_for
 from listener.logs import FieldLog, log_of
 from listener.metrics import Metrics
 from listener.pace import Pace
 from listener.run import Failure, Job, Outcome, Release, Run, Success
 from listener.threads import Threads
 from listener.tools import Toolbox, Tools
-from listener.workflow import Final, Hold, Reject, Retry, Workflow, is_async
+from listener.traces import Traces
+from listener.workflow import Final, Hold, Reject, Retry, Workflow, is_async, refuse_coroutine
 
 _TURN_SECONDS = 0.005
 """How long items that never wait for anything may keep the event loop from the other lanes."""
 _SETTLE_SECONDS = 2.0
 """How long cancelled work gets to clean up before its item is released over its head."""
-_MOST_HUNG_THREADS = 100
+_MOST_HUNG = 100
+_TOO_MANY_HUNG = f"{_MOST_HUNG} calls of work go on past their timeout; restart this listener"
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Surroundings:
     toolbox: Toolbox
     metrics: Metrics
     poll_seconds: float
+    traces: Traces | None = None
 
 
 class Lane:
@@ -55,12 +59,13 @@ class Lane:
         self.swept = asyncio.Event()
         """Set once it has asked the database for work for the first time."""
         self._resting = asyncio.Event()
+        self._nudge = asyncio.Event()
         self._around = around
         self._database = around.database
         self._metrics = around.metrics.lane(workflow.name)
         self._settings = settings
         self._log = FieldLog(log_of(workflow.name), {"workflow": workflow.name})
-        self._loader = loader_for(workflow.item)
+        self._loader = _loader_of(workflow)
         self._threads = None if is_async(workflow.work) else Threads(workflow.name)
         self._completion = Completion(
             workflow,
@@ -68,17 +73,24 @@ class Lane:
             self._metrics,
             self._log,
             is_busy=lambda: bool(self._waiting or self._working),
+            taken=self._nudge.set,
             settled=self._settled,
+            pausing=around.heartbeat.soon,
         )
         self._concurrency = 1
+        self._enough = 1
+        """How much finished work may wait for a commit before nothing more is claimed."""
         self._pace = Pace()
         self._max_instances: int | None = None
         self._runs: dict[int, Run] = {}
         self._waiting: deque[Job] = deque()
         self._working: set[Job] = set()
         self._workers: set[asyncio.Task[None]] = set()
-        self._orphans: list[int] = []
-        self._nudge = asyncio.Event()
+        self._left_behind = 0
+        """Workers whose work does not end though it was told to."""
+        self._newest_run = 0
+        self._in_doubt = False
+        """Whether a claim was sent whose answer never came: it may have brought a run."""
         self._backoff = Backoff(0.5, 60)
         self._rung: str | None = None
         self._expect_more = False
@@ -174,8 +186,10 @@ class Lane:
             await asyncio.wait(self._workers, timeout=_SETTLE_SECONDS)
         for job in list(self._working):
             # a thread, or work that swallows its cancellation: the fence keeps out whatever it still does
-            self._working.discard(job)
+            self._leave_behind(job)
             self._add(Release(job, "drained"))
+        with suppress(Exception):  # what a claim of unknown fate took is otherwise free when its lease ends
+            await self._return_orphans()
         await self._completion.emptied()
 
     async def exhaust(self) -> None:
@@ -223,8 +237,14 @@ class Lane:
             return False
         if any(run.suspect for run in self._runs.values()):
             return False
-        if self._threads is not None and self._threads.busy - len(self._working) >= _MOST_HUNG_THREADS:
-            self._trouble(f"{_MOST_HUNG_THREADS} threads hang in work past its timeout; restart this listener")
+        hung = self._left_behind if self._threads is None else self._threads.busy - len(self._working)
+        if hung >= _MOST_HUNG:
+            self._trouble(_TOO_MANY_HUNG)
+            return False
+        if self._metrics.problem == _TOO_MANY_HUNG:
+            self._metrics.problem = None
+        if self._completion.unsaved >= self._enough:
+            # save is slower than work: what is claimed now would only wait, while its lease runs
             return False
         idle_workers = self._concurrency - len(self._working)
         return len(self._waiting) < (self._stock() if self._may_prefetch else idle_workers)
@@ -236,23 +256,15 @@ class Lane:
     async def _claim(self, why: str) -> None:
         """One short transaction: Queued → Processing, and the rows as items."""
         name, listener = self.name, self._around.listener
-        known: int | None = None
-        loaded: dict[str, Any] = {}
         await self._return_orphans()
         self._metrics.asked += 1
         self._metrics.last_claim = time.time()
         asked = time.monotonic()
-        try:
-            async with self._database.transaction(session=self._loader.needs_session) as transaction:
-                claim = await engine.claim(transaction.connection, name, listener)
-                if claim is not None and claim.run is not None:
-                    known = claim.run
-                    loaded = await self._loader.load(transaction, claim.terms, claim.keys)
-        except BaseException:
-            if known is not None:
-                # perhaps committed, perhaps not: given back as soon as the database answers
-                self._orphans.append(known)
-            raise
+        self._in_doubt = True
+        loader = self._loader
+        async with self._database.transaction(session=loader.needs_session, at_once=loader.knows_table) as transaction:
+            claim, loaded = await loader.claim(transaction, name, listener)
+        self._in_doubt = False
         if claim is None:
             raise UserError(
                 f"Workflow {name} is not registered in this database.",
@@ -260,6 +272,7 @@ class Lane:
             )
         self._recovered()
         self._concurrency, self._max_instances = claim.terms.concurrency, claim.terms.max_instances
+        self._enough = max(claim.terms.batch_size, claim.terms.concurrency)
         if claim.run is None:
             self._nothing(why, claim)
         else:
@@ -292,7 +305,10 @@ class Lane:
         run = Run(run_id, claim.terms, time.monotonic() + claim.seconds_left)
         run.claimed = run.unfinished = len(claim.keys)
         run.suspect = claim.suspect
+        if self._around.traces is not None:
+            run.span = self._around.traces.began(self.name, run)
         self._runs[run_id] = run
+        self._newest_run = max(self._newest_run, run_id)
         self._metrics.found(why, len(claim.keys))
         self._around.heartbeat.add(run_id, claim.terms.lease, self)
         unfit: list[Outcome] = []
@@ -316,10 +332,11 @@ class Lane:
         self._next_poll = time.monotonic() + self.poll_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
 
     async def _return_orphans(self) -> None:
-        while self._orphans:
+        """A claim that failed was perhaps committed, perhaps not: given back as soon as the database answers."""
+        if self._in_doubt:
             async with self._database.transaction() as transaction:
-                await engine.release(transaction.connection, self._orphans[0], None, "the claim was interrupted")
-            del self._orphans[0]
+                await engine.release_after(transaction.connection, self.name, self._around.listener, self._newest_run)
+            self._in_doubt = False
 
     def _stumble(self, error: Exception) -> None:
         """The lane cannot claim: say so once, wait longer each time, and a bell does not shorten it."""
@@ -347,7 +364,7 @@ class Lane:
 
     def _employ(self) -> None:
         """As many workers as there are items waiting, at most `concurrency`."""
-        for _ in range(min(self._concurrency - len(self._workers), len(self._waiting))):
+        for _ in range(min(self._concurrency - self._at_work, len(self._waiting))):
             worker = asyncio.create_task(self._work(), name=f"work {self.name}")
             self._workers.add(worker)
             worker.add_done_callback(self._worker_left)
@@ -362,11 +379,13 @@ class Lane:
     async def _work(self) -> None:
         """Items one after the other, until none waits."""
         turned = time.monotonic()
-        while self._waiting and len(self._workers) <= self._concurrency:
+        traces = self._around.traces
+        while self._waiting and self._at_work <= self._concurrency:
             job = self._waiting.popleft()
             self._working.add(job)
-            outcome = await self._outcome(job)
+            outcome = await (self._outcome(job) if traces is None else traces.item(self.name, job, self._outcome(job)))
             if job not in self._working:
+                self._left_behind -= 1
                 continue  # given up meanwhile
             self._working.discard(job)
             if outcome is not None:
@@ -400,6 +419,7 @@ class Lane:
             else:
                 async with asyncio.timeout(timeout) as job.timer:
                     result = await self._threads.call(self.workflow.work, job.item, tools)
+                refuse_coroutine("work", result)
         except Retry as error:
             return self._failure(job, error, retry_after=error.after)
         except Reject as error:
@@ -408,7 +428,7 @@ class Lane:
             self._hold(error)
             return Release(job, str(error), error.after)
         except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is not None and task.cancelling():
+            if is_cancelled():
                 raise
             # raised by the work itself, such as by a task group of its own
             return self._failure(job, RuntimeError("work was cancelled from within"))
@@ -419,7 +439,7 @@ class Lane:
                 return Release(job, "drained") if job.cancelled == "drain" else None
             self._metrics.timeouts += 1
             return self._failure(job, TimeoutError(f"not done after {timeout:g} s"))
-        except (KeyboardInterrupt, GeneratorExit):
+        except GeneratorExit:
             raise
         except BaseException as error:
             return self._failure(job, error)
@@ -434,19 +454,33 @@ class Lane:
 
     def _failure(
         self, job: Job, error: BaseException, *, permanent: bool = False, retry_after: float | None = None
-    ) -> Failure | None:
+    ) -> Failure | Release | None:
         if job.cancelled is not None and job.cancelled != "drain":
             return None
         if isinstance(error, Retry | Reject):
-            text, unexpected = storable(str(error)), None
+            text, unexpected = storable(words(error)), None
+        elif job.cancelled is not None:
+            # some code answers a cancellation with an error of its own; it is not the item's fault
+            return Release(job, "drained")
         else:
-            text, unexpected = storable(f"{type(error).__name__}: {error}".rstrip(": ")), error
+            text, unexpected = storable(f"{type(error).__name__}: {words(error)}".rstrip(": ")), error
+        milliseconds = self._took(job)
         self._log.warning(
             "item rejected" if permanent else "item failed",
-            extra={"run": job.run.id, "item": job.key, "attempt": job.attempt, "error": text},
+            extra={
+                "run": job.run.id,
+                "table": job.run.terms.relation,
+                "item": job.key,
+                "attempt": job.attempt,
+                "error": text,
+                "error_class": type(error).__name__,
+                "duration_ms": round(milliseconds, 1),
+            },
             exc_info=unexpected if unexpected is not None and not isinstance(unexpected, TimeoutError) else None,
         )
-        return Failure(job, text, permanent, retry_after, self._took(job))
+        if self._around.traces is not None:
+            self._around.traces.failed(error, text)
+        return Failure(job, text, permanent, retry_after, milliseconds)
 
     def _took(self, job: Job) -> float:
         milliseconds = (time.monotonic() - job.started) * 1000
@@ -459,7 +493,32 @@ class Lane:
         self._held_until = max(self._held_until, time.monotonic() + hold.after)
         self._release_waiting(str(hold), hold.after)
 
+    @property
+    def _at_work(self) -> int:
+        return len(self._workers) - self._left_behind
+
     # -- letting go ----------------------------------------------------------------------------------------------------
+
+    def let_go(self) -> None:
+        """Leave work behind that was cancelled and goes on, so that it takes no more from its lane than its item."""
+        now = asyncio.get_running_loop().time()
+        for job in list(self._working):
+            timer = job.timer
+            if timer is None or not timer.expired() or now - (timer.when() or now) < _SETTLE_SECONDS:
+                continue
+            if job.cancelled == "drain":
+                continue  # given back by drain()
+            self._log.error("work goes on though it was cancelled", extra={"run": job.run.id, "item": job.key})
+            self._leave_behind(job)
+            if job.cancelled is None:
+                self._metrics.timeouts += 1
+            text = f"TimeoutError: not done after {job.run.terms.timeout:g} s, and it does not let itself be stopped"
+            self._add(Failure(job, text, False, None, self._took(job)))
+            self._employ()
+
+    def _leave_behind(self, job: Job) -> None:
+        self._working.discard(job)
+        self._left_behind += 1
 
     def _release_waiting(self, reason: str, hold: float | None = None) -> None:
         while self._waiting:
@@ -506,6 +565,8 @@ class Lane:
         if self._runs.pop(run.id, None) is None:
             return
         self._around.heartbeat.drop(run.id)
+        if self._around.traces is not None:
+            self._around.traces.finished(run)
         if run.failed:
             # nobody rings for a retry: the next claim says when it is due
             self._expect_more = True
@@ -521,6 +582,13 @@ class Lane:
                 "seconds": round(time.monotonic() - run.started, 3),
             },
         )
+
+
+def _loader_of(workflow: Workflow[Any, Any]) -> Loader:
+    try:
+        return loader_for(workflow.item)
+    except UserError as error:
+        return NoLoader(error)
 
 
 _GONE = object()

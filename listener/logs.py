@@ -14,6 +14,8 @@ from listener.redact import redact
 
 ROOT = "scrapersky"
 
+_process: dict[str, str] = {}
+
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 # At INFO these write one line a request, query string and API key included.
 _CHATTY = ("httpx", "httpcore", "hpack", "asyncio", "psycopg", "psycopg.pool", "sqlalchemy.engine")
@@ -40,6 +42,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": redact(record.getMessage()),
+            **_process,
         }
         line.update({name: _redacted(value) for name, value in fields_of(record).items()})
         if record.exc_info:
@@ -71,6 +74,11 @@ class Plain(logging.Formatter):
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     """What was given as `extra`."""
     return {name: value for name, value in vars(record).items() if name not in _STANDARD and value is not None}
+
+
+def identify(**fields: str) -> None:
+    """What every JSON line of this process carries, such as the id of its listener."""
+    _process.update(fields)
 
 
 def configure(level: str = "INFO", form: str = "auto", stream: TextIO | None = None) -> None:

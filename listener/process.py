@@ -11,19 +11,22 @@ from uuid import UUID, uuid4
 import psycopg
 
 from listener import __version__, engine, systemd
+from listener.alerts import Alerts
 from listener.backoff import Backoff
 from listener.clock import Clock
 from listener.database import Database, connection_string
 from listener.doorbell import Doorbell
 from listener.errors import UserError
-from listener.faults import describe
+from listener.faults import describe, is_cancelled
 from listener.heartbeat import Heartbeat
 from listener.lane import Lane, Surroundings
 from listener.logs import log_of
 from listener.metrics import Metrics
 from listener.redact import know_url
 from listener.settings import Settings
+from listener.share import share
 from listener.tools import Toolbox
+from listener.traces import Traces
 from listener.workflow import Workflow
 
 if TYPE_CHECKING:
@@ -36,8 +39,10 @@ TEMPORARY = 75
 _RELEASE_SECONDS = 5.0
 """After the patience of a drain is over: how long giving items back may take."""
 _WELL_SECONDS = 30.0
+_HEALED_SECONDS = 60.0
+"""A part that has run for so long is started again at once."""
 
-_FIXED = ("listener_workflows", "listener_poll_only", "listener_statement_seconds")
+_FIXED = ("listener_workflows", "listener_poll_only", "listener_statement_seconds", "alert_webhook_url")
 """Settings that a reload does not change."""
 
 _log = log_of("listener")
@@ -54,6 +59,7 @@ class Listener:
         own_settings: Mapping[str, Any] | None = None,
         *,
         toolbox: Toolbox | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self.id: UUID = uuid4()
         self.metrics = Metrics()
@@ -62,7 +68,9 @@ class Listener:
         self._settings = settings
         self._own_settings = dict(own_settings or {})
         self._toolbox = toolbox or Toolbox()
+        self._traces = traces
         self._database = Database(url, lanes=len(workflows), statement_seconds=settings.listener_statement_seconds)
+        self._toolbox.database = self._database
         self._heartbeat = Heartbeat(url, self.id, self.metrics, list(workflows))
         self._clock = Clock(self._database, self.metrics, settings.listener_poll_seconds)
         self._doorbell = Doorbell(
@@ -99,11 +107,16 @@ class Listener:
                 self._toolbox,
                 self.metrics,
                 self._settings.listener_poll_seconds,
+                self._traces,
             )
             for name, workflow in self._workflows.items():
                 self.lanes[name] = Lane(workflow, around, self._own_settings.get(name))
-            await self._announce()
             self._heartbeat.start()
+            try:
+                await self._announce()
+            except (psycopg.Error, OSError):
+                # gone again already: said as soon as it is back, and no reason to end
+                self._keep("announce", self._announce)
             parts = self._start()
             await self._stop.wait()
             return await self._drain(parts)
@@ -117,9 +130,12 @@ class Listener:
         self._stop.set()
 
     async def exhaust(self) -> None:
-        """Wait until a whole round of claims has found nothing: one workflow may have queued items for another."""
-        found = -1
-        while found != (found := sum(lane.claimed for lane in self.metrics.lanes.values())):
+        """Wait until a whole round of claims has found nothing: one workflow may have queued items for another.
+
+        Commits count as well: what was claimed before the first round may be saved only in its course.
+        """
+        seen = -1
+        while seen != (seen := sum(lane.claimed + lane.commits for lane in self.metrics.lanes.values())):
             await asyncio.gather(*(lane.exhaust() for lane in self.lanes.values()))
 
     def handle_signals(self) -> None:
@@ -149,7 +165,7 @@ class Listener:
             await self._database.replace(url)
             self._heartbeat.reconnect(url)
         if (settings.database_listen_url or url) != listened:
-            await self._doorbell.reconnect(settings.database_listen_url or url)
+            self._doorbell.reconnect(settings.database_listen_url or url)
         self._sweep("start")
         systemd.notify("READY=1")
 
@@ -217,6 +233,8 @@ class Listener:
         self._keep("watchdog", lambda: systemd.feed_watchdog(self._is_well))
         self._keep("ready", self._say_ready)
         parts = [self._keep("clock", self._clock.run)]
+        if self._settings.alert_webhook_url:
+            parts.append(self._keep("alerts", Alerts(self._database, self._settings.alert_webhook_url).run))
         if self._settings.listener_poll_only:
             self._sweep("start")
         else:
@@ -231,10 +249,15 @@ class Listener:
         async def keep() -> None:
             backoff = Backoff(0.5, 30)
             while True:
+                started = time.monotonic()
                 try:
                     return await part()
-                except Exception:
+                except (Exception, asyncio.CancelledError) as error:
+                    if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                        raise
                     _log.exception("a part broke and is started again", extra={"part": name})
+                    if time.monotonic() - started > _HEALED_SECONDS:
+                        backoff.reset()
                     await asyncio.sleep(backoff.next())
 
         task = asyncio.create_task(keep(), name=name)
@@ -283,12 +306,14 @@ class Listener:
     async def _pulse(self) -> None:
         while True:
             self.metrics.loop_turned = time.monotonic()
+            for lane in self.lanes.values():
+                lane.let_go()
             await asyncio.sleep(0.5)
 
     def _is_well(self) -> bool:
         """This runs in the event loop, so that turns. An unreachable database is no reason to be killed; a heartbeat
         thread that no longer comes round is."""
-        return time.monotonic() - self._heartbeat.turned < _WELL_SECONDS
+        return self._heartbeat.connecting or time.monotonic() - self._heartbeat.turned < _WELL_SECONDS
 
     # -- stopping ------------------------------------------------------------------------------------------------------
 
@@ -334,6 +359,8 @@ class Listener:
         for lane in self.lanes.values():
             lane.close()
         await self._toolbox.close()
+        if self._traces is not None:
+            await self._traces.close()
         await self._database.close()
 
     async def _end_tasks(self) -> None:
@@ -353,6 +380,18 @@ async def _require_engine(connection: psycopg.AsyncConnection[Any]) -> None:
         raise UserError("The engine is not installed in this database.", "Install it with 'scrapersky migrate'.")
     if not allowed:
         raise UserError(f"Role {user} may not use the engine.", f'As an admin: GRANT scheduler_listener TO "{user}";')
+    (revision,) = await engine.one(await connection.execute("SELECT max(version_num) FROM scheduler.schema_version"))
+    known = sorted(path.stem.split("_")[0] for path in share("alembic", "versions").glob("[0-9]*.py"))
+    if revision is None or revision < engine.NEEDS:
+        raise UserError(
+            f"This database has revision {revision}, and this listener needs at least {engine.NEEDS}.",
+            "Upgrade it with 'scrapersky migrate'.",
+        )
+    if revision not in known:
+        # revisions only add, so that the version before it goes on during an upgrade and after a way back
+        _log.warning("a newer version has migrated this database", extra={"revision": revision, "known": known[-1]})
+    elif revision != known[-1]:
+        _log.warning("this database waits for 'scrapersky migrate'", extra={"revision": revision, "known": known[-1]})
 
 
 _PASSING = re.compile(r"starting up|shutting down|recovery|too many|connection slots|read-only", re.IGNORECASE)

@@ -17,8 +17,14 @@ _RULES = (
         ),
         r"\1***",
     ),
-    # Authorization and cookie headers
-    (re.compile(r"\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE), r"\1***"),
+    # Authorization headers of any scheme, and cookies
+    (
+        re.compile(
+            r"(authorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+)?|\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}",
+            re.IGNORECASE,
+        ),
+        r"\1***",
+    ),
     (re.compile(r"((?:set-)?cookie[\"']?\s*[:=]\s*[\"']?)[^\"'\r\n]+", re.IGNORECASE), r"\1***"),
     # Google API keys wherever they stand
     (re.compile(r"AIza[0-9A-Za-z_-]{20,}"), "***"),

@@ -54,6 +54,8 @@ class Run:
     rejected: int = 0
     released: int = 0
     refused: int = 0
+    span: Any = None
+    """Its trace, where there is one."""
 
     def settle(self, key: str) -> None:
         self.jobs.pop(key, None)

@@ -49,6 +49,8 @@ class Settings(BaseSettings):
     """Tokens with names for the audit, as in `alice:TOKEN carol:TOKEN:read`; with `:read` they only look."""
     web_database_url: str | None = None
     """A login for the web page that may become scheduler_monitor and scheduler_admin. Unset: database_url."""
+    alert_webhook_url: str | None = None
+    """Gets a small JSON when a breaker opens, dead letters rise or a schedule is late, and when that is over."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["auto", "text", "json"] = "auto"
     """auto: text on a terminal, JSON elsewhere."""
@@ -64,6 +66,13 @@ class Settings(BaseSettings):
             conninfo.conninfo_to_dict(value)
         except ProgrammingError as error:
             raise ValueError("not a PostgreSQL connection string, such as postgresql://user@host:5432/name") from error
+        return value
+
+    @field_validator("alert_webhook_url")
+    @classmethod
+    def _is_web_address(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"https?://[^/?#\s]+\S*", value):
+            raise ValueError("not a web address, such as https://alerts.example/hook")
         return value
 
     @field_validator("listener_workflows", mode="before")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -10,6 +10,8 @@ from listener.logs import FieldLog, log_of
 
 if TYPE_CHECKING:
     import httpx
+
+    from listener.database import Database
 
 
 class Closable(Protocol):
@@ -40,7 +42,10 @@ class Toolbox:
     def __init__(self, http: "httpx.AsyncClient | None" = None, clock: Clock | None = None) -> None:
         self._http = http
         self._shared: dict[type[Closable], Closable] = {}
+        self._one_question = asyncio.Semaphore(1)
         self.clock = clock or Clock()
+        self.database: Database | None = None
+        """The listener's; none in a test without one."""
 
     @property
     def http(self) -> "httpx.AsyncClient":
@@ -55,6 +60,15 @@ class Toolbox:
         if not isinstance(found, kind):
             found = self._shared[kind] = make()
         return found
+
+    async def ask(self, statement: str, parameters: Sequence[Any]) -> tuple[Any, ...] | None:
+        if self.database is None:
+            return None
+        # one after the other, whatever the lanes do: it is the pool of those who claim and finish
+        async with self._one_question, self.database.transaction() as transaction:
+            cursor = await transaction.connection.execute(statement.encode(), parameters)
+            row: tuple[Any, ...] | None = await cursor.fetchone()
+            return row
 
     async def close(self) -> None:
         while self._shared:
@@ -88,6 +102,13 @@ class Tools:
     def shared(self, kind: type[Shared], make: Callable[[], Shared]) -> Shared:
         """The one object of this kind in the listener, made when it is first asked for and closed in the end."""
         return self._box.shared(kind, make)
+
+    async def ask(self, statement: str, *parameters: Any) -> tuple[Any, ...] | None:
+        """The first row of one quick statement, in a transaction that is over when this returns; None without a
+        database. For what must be known before a call is made, such as whether a budget has room for it: what `work`
+        finds out belongs into `save`.
+        """
+        return await self._box.ask(statement, parameters)
 
     @property
     def clock(self) -> Clock:

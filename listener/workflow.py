@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_CALLED_WITH = {"work": ("item", "tools"), "save": ("session", "results")}
+
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """The same rule as scheduler.workflow.name."""
 
@@ -139,8 +141,8 @@ class Workflow(Generic[Item, Result]):
                 f"{name!r} is no name of a workflow: use lower-case letters, digits and _, at most 40 characters"
             )
         for what, function in (("work", work), ("save", save)):
-            if function is not None and not callable(function):
-                raise TypeError(f"{what} of workflow {name} must be a function, not {function!r}")
+            if function is not None or what == "work":
+                _check_function(f"{what} of workflow {name}", function, _CALLED_WITH[what])
         if not isinstance(item, type):
             raise TypeError(f"the item of workflow {name} must be a class (a mapped class, a dataclass, dict, ...)")
         assign = functools.partial(object.__setattr__, self)
@@ -158,6 +160,30 @@ def is_async(function: Callable[..., Any]) -> bool:
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def refuse_coroutine(what: str, result: Any) -> None:
+    """A plain function that returns a coroutine has done nothing yet, and nobody would ever run it."""
+    if inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()
+        raise TypeError(f"{what} is a plain function, but returned something to await: declare it with 'async def'")
+
+
+def _check_function(what: str, function: Any, called_with: tuple[str, ...]) -> None:
+    """A mistake here would fail every item, so it is said where the workflow is defined."""
+    if not callable(function):
+        raise TypeError(f"{what} must be a function, not {function!r}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{what} must return its result, not yield it")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # written in C
+    try:
+        signature.bind(*called_with)
+    except TypeError:
+        raise TypeError(f"{what} is called with ({', '.join(called_with)}), but takes {signature}") from None
 
 
 def _seconds(value: timedelta | float | None) -> float | None:

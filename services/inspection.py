@@ -2,13 +2,14 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import phonenumbers
 
 from listener.errors import UserError
 from services.contacts import contacts
@@ -16,16 +17,17 @@ from services.crawl import CrawlSettings
 from services.evidence import Evidence, Found, Refused
 from services.fetch import Fetched, Fetcher, FetchError, Robots
 from services.fetch.inflate import Unpacking
+from services.fetch.robots import LIMIT as ROBOTS_LIMIT
 from services.html import read_page
 from services.html.metadata import metadata
 from services.html.structured import structured
-from services.page_curation import unworthy
+from services.page_curation import HTML, unworthy
 from services.sitemap_import import Imported, PageRow, Taker
 from services.sitemaps import NotASitemapError, SitemapReader
 from services.sitemaps.classify import classify
-from services.sitemaps.reader import MOST_BYTES
+from services.sitemaps.reader import MOST_BYTES, Entry
 from services.sitemaps.urls import UnusableUrlError, normal_url
-from services.websites import site_of, website
+from services.websites import Kind, site_of, website
 
 Answer = TypeVar("Answer")
 
@@ -36,15 +38,18 @@ SHOWN = 100
 
 def page(target: str, url: str = "", country: str | None = None) -> Any:
     """Contacts and metadata of a page."""
+    country = _country(country)
     fetched = _document(target, url)
     read = read_page(fetched.text(), fetched.final_url, fetched.headers, explain=True)
     data = structured(read)
     about = metadata(read, data)
     reach = contacts(read, country=country, data=data)
     title = about.title.value if about.title else ""
-    filtered = (
-        unworthy(read, title, fetched.url, fetched.final_url, site_of(fetched.url) or "") if fetched.url else None
-    )
+    filtered = None
+    if "content-type" in fetched.headers and fetched.media_type not in HTML:
+        filtered = f"not HTML: {fetched.media_type or 'of no kind'}"
+    elif fetched.url:
+        filtered = unworthy(read, title, fetched.url, fetched.final_url, site_of(fetched.url) or "")
     kind = classify(fetched.final_url) if fetched.final_url else None
     return _plain(
         {
@@ -77,22 +82,26 @@ def page(target: str, url: str = "", country: str | None = None) -> Any:
 def sitemap(target: str, url: str = "") -> Any:
     """The pages of a sitemap, each with its category and what becomes of it."""
     fetched = _document(target, url, ungzip=True, limit=MOST_BYTES)
-    base = fetched.final_url or "https://unknown.example/"
+    base = fetched.final_url
     found, reader = Imported(), SitemapReader()
-    taker = Taker(found, reader, base, site_of(base) or "")
+    refused: list[tuple[str, str]] = []
+    taker: Taker | None = None
     try:
-        for start in range(0, len(fetched.body), CHUNK):
-            taker.take(reader.feed(fetched.body[start : start + CHUNK]))
-            if reader.stopped:
-                break
-        taker.take(reader.finish())
+        for entries in _entries(reader, fetched.body):
+            if taker is None and entries:
+                # of a file we only know what it lists: the first address says whose it is
+                base = base or entries[0].loc
+                taker = Taker(found, reader, base, site_of(base) or "", refused)
+            if taker is not None:
+                taker.take(entries)
     except NotASitemapError as error:
         return {"url": fetched.final_url, "sitemap": False, "reason": str(error)}
-    found.stopped = reader.stopped
+    found.stopped, found.flaw = reader.stopped, reader.flaw
     pages = list(found.pages.values())
     return _plain(
         {
             "url": fetched.final_url,
+            "site": site_of(base) if base else None,
             "sitemap": True,
             "type": reader.kind,
             "format": reader.format,
@@ -107,6 +116,7 @@ def sitemap(target: str, url: str = "") -> Any:
             "pages_filtered": sum(one.filter_rule is not None for one in pages),
             "note": found.note,
             "dropped": found.dropped,
+            "refused": [{"value": loc, "reason": why} for loc, why in refused[:SHOWN]],
             "children": list(found.children)[:SHOWN],
             "pages": [_page(one) for one in sorted(pages, key=lambda one: (-one.priority, one.url))[:SHOWN]],
         }
@@ -118,19 +128,29 @@ def robots(target: str, url: str = "") -> Any:
     settings = _settings()
     path = _file(target)
     if path is not None:
-        rules = Robots.read(path.read_bytes()[: 500 * 1024].decode("utf-8", "replace"), settings.robot)
+        with path.open("rb") as source:
+            rules = Robots.read(source.read(ROBOTS_LIMIT).decode("utf-8", "replace"), settings.robot)
     else:
         url = url or _absolute(target)
         rules = asyncio.run(_with_fetcher(settings, lambda fetch: fetch.robots(target_of(url))))
     return _plain(
         {
             "found": rules.found,
+            "reason": "" if rules.found else "there is none, or an HTML page in its place: everything is allowed",
             "agent": rules.agent,
-            "allows": {one: rules.allows(one) for one in [target_of(url)] if url},
+            "allows": {one: rules.allows(one) for one in ([target_of(url)] if url else [])},
             "crawl_delay": rules.crawl_delay,
             "sitemaps": rules.sitemaps,
         }
     )
+
+
+def _entries(reader: SitemapReader, body: bytes) -> Iterator[list[Entry]]:
+    for start in range(0, len(body), CHUNK):
+        yield reader.feed(body[start : start + CHUNK])
+        if reader.stopped:
+            break
+    yield reader.finish()
 
 
 def website_of(text: str) -> Any:
@@ -161,9 +181,9 @@ def _file(target: str) -> Path | None:
 def _absolute(target: str) -> str:
     if "://" in target:
         return target
-    if not website(target).host:
+    if website(target).kind not in (Kind.DOMAIN, Kind.PLATFORM):
         raise UserError(
-            f"There is no file {target}, and it is no URL.", "Give a URL with https:// or the path of a file."
+            f"There is no file {target!r}, and it is no URL.", "Give a URL with https:// or the path of a file."
         )
     return f"https://{target}"
 
@@ -175,8 +195,23 @@ def _document(target: str, url: str, *, ungzip: bool = False, limit: int | None 
         return asyncio.run(
             _with_fetcher(_settings(), lambda fetch: fetch.get(address, ungzip=ungzip, limit=limit, cut=True))
         )
-    body, gzipped = _unpacked(path, limit or MOST_BYTES) if ungzip else (path.read_bytes(), False)
+    url = target_of(url) if url else ""
+    try:
+        body, gzipped = _unpacked(path, limit or MOST_BYTES) if ungzip else (_beginning(path), False)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.", "") from None
     return Fetched(url, url, 200, httpx.Headers(), body, 0.0, (), gzipped)
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as source:
+        return source.read(MOST_BYTES)
+
+
+def _country(text: str | None) -> str | None:
+    if text is not None and text.upper() not in phonenumbers.SUPPORTED_REGIONS | {"UK"}:
+        raise UserError(f"--country cannot be {text!r}.", "Give two letters, such as US or DE.")
+    return text
 
 
 def _unpacked(path: Path, limit: int) -> tuple[bytes, bool]:

@@ -20,6 +20,7 @@ from services.sitemaps.urls import UnusableUrlError, normal_url, of_site
 
 MOST_SHALLOW = 25
 """Shallow pages of no known kind that one sitemap may select; a shop may have thousands."""
+MOST_SHOWN = 100
 ROWS_A_STATEMENT = 5_000
 
 
@@ -48,6 +49,7 @@ class Imported:
     """Why an entry became no page -> how many."""
     shallow: int = 0
     stopped: str = ""
+    flaw: str = ""
 
     @property
     def note(self) -> str | None:
@@ -55,6 +57,8 @@ class Imported:
         parts += [f"{count} dropped: {why}" for why, count in sorted(self.dropped.items())[:5]]
         if self.shallow > MOST_SHALLOW:
             parts.append(f"{self.shallow - MOST_SHALLOW} shallow pages left unselected")
+        if self.flaw:
+            parts.append(f"broken XML, of which this much could be read: {self.flaw}")
         if self.stopped:
             parts.append(f"stopped: {self.stopped}")
         return "; ".join(parts)[:1000] or None
@@ -74,6 +78,7 @@ async def work(sitemap: SitemapFile, tools: Tools) -> Imported:
                     if reader.stopped:
                         break
                 taker.take(reader.finish())
+                found.flaw = reader.flaw
                 found.stopped = reader.stopped or (f"longer than {MOST_BYTES:,} bytes" if answer.was_cut else "")
         except NotASitemapError as error:
             raise Reject(f"not a sitemap: {error}") from error
@@ -86,8 +91,17 @@ async def work(sitemap: SitemapFile, tools: Tools) -> Imported:
 class Taker:
     """Turns entries into pages, or into the sitemaps of an index."""
 
-    def __init__(self, found: Imported, reader: SitemapReader, url: str, site: str) -> None:
+    def __init__(
+        self,
+        found: Imported,
+        reader: SitemapReader,
+        url: str,
+        site: str,
+        refused: list[tuple[str, str]] | None = None,
+    ) -> None:
         self._found, self._reader, self._url, self._site = found, reader, url, site
+        self._refused = refused
+        """The first of what is dropped, with the reason, where somebody wants to see it."""
         self._host = urlsplit(url).hostname
 
     def take(self, entries: list[Entry]) -> None:
@@ -101,6 +115,8 @@ class Taker:
             except UnusableUrlError as error:
                 why = str(error).partition(" (")[0]
                 self._found.dropped[why] = self._found.dropped.get(why, 0) + 1
+                if self._refused is not None and len(self._refused) < MOST_SHOWN:
+                    self._refused.append((entry.loc[:200], str(error)))
 
     def _child(self, loc: str) -> None:
         url = normal_url(loc, self._url)

@@ -1,4 +1,4 @@
-"""CSV as people and their spreadsheets write and read it: hostile on the way in, harmless on the way out."""
+"""CSV as people and their spreadsheets write it: hostile. For the way out see listener/spreadsheet.py."""
 
 import codecs
 import csv
@@ -14,9 +14,6 @@ MOST_LINES: Final = 20
 
 _DELIMITERS: Final = ",;\t|"
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-# What a spreadsheet takes for a formula, full-width forms too; also behind blanks and quotes, which some strip.
-_FORMULA: Final = re.compile(r"""^[\s'"]*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]""")
-_E164: Final = re.compile(r"\+[1-9][0-9]{5,14}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +23,6 @@ class Record:
     line: int
     cells: list[str]
     problem: str | None = None
-
-
-def harmless(value: str) -> str:
-    """A cell that no spreadsheet runs as a formula. A phone number in E.164 is only digits and stays as it is."""
-    return "'" + value if _FORMULA.match(value) and not _E164.fullmatch(value) else value
 
 
 def read(file: IO[bytes]) -> Iterator[Record]:

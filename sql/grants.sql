@@ -39,6 +39,25 @@ BEGIN
 END
 $$;
 
+-- where a database is closed to PUBLIC: pg_cron connects as its job's owner, and predicates are tried on a temporary table
+DO $$
+DECLARE
+    g record;
+BEGIN
+    FOR g IN
+        SELECT * FROM (VALUES ('CONNECT', 'scheduler_cron'), ('TEMPORARY', 'scheduler_owner'), ('TEMPORARY', 'scheduler_admin')) AS x (privilege, role)
+        WHERE NOT has_database_privilege(x.role, current_database(), x.privilege)
+    LOOP
+        BEGIN
+            EXECUTE format('GRANT %s ON DATABASE %I TO %I', g.privilege, current_database(), g.role);
+        EXCEPTION WHEN insufficient_privilege THEN
+            RAISE WARNING 'role % lacks % on database %', g.role, g.privilege, current_database()
+                USING HINT = format('As its owner: GRANT %s ON DATABASE %I TO %I;', g.privilege, current_database(), g.role);
+        END;
+    END LOOP;
+END
+$$;
+
 REVOKE ALL ON SCHEMA scheduler FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA scheduler FROM PUBLIC, scheduler_admin, scheduler_listener, scheduler_monitor;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA scheduler FROM PUBLIC, scheduler_admin, scheduler_listener, scheduler_monitor, scheduler_cron;
@@ -52,8 +71,8 @@ GRANT SELECT ON ALL TABLES IN SCHEMA scheduler TO scheduler_monitor;
 DO $$
 DECLARE
     f record;
-    listener_calls CONSTANT text[] := '{claim,heartbeat,succeed,fail,release,rescue,maintain,tick,dispatch}';
-    monitor_calls CONSTANT text[] := '{why,preview,doctor,verify_deploy,_examine_cron,_examine_table,_examine_vacuum,_examine_server,_examine_listeners,_examine_environment,_threshold,_index_missing,_trigger_missing,_launcher_lives,_session,_listened,_grants,_cron_command,_setting,cron_home,cron_alive,cron_next,cron_previous,cron_parse,cron_timezone,_cron_nearest,_cron_field,_cron_day_matches,redact,duration_bucket,histogram_percentile,histogram_add,histogram_sum,_shape,_depth,_cron_jobs}';
+    listener_calls CONSTANT text[] := '{claim,heartbeat,succeed,fail,release,rescue,maintain,tick,dispatch,take_alerts,alert_sent}';
+    monitor_calls CONSTANT text[] := '{why,preview,doctor,verify_deploy,_examine_cron,_examine_table,_examine_vacuum,_examine_server,_examine_listeners,_examine_environment,_threshold,_index_missing,_key_needs_index,_rows_hidden,_base_type,_trigger_missing,_launcher_lives,_session,_listened,_grants,_cron_command,_setting,cron_home,cron_alive,cron_next,cron_previous,cron_parse,cron_timezone,_cron_nearest,_cron_field,_cron_day_matches,redact,duration_bucket,histogram_percentile,histogram_add,histogram_sum,_shape,_depth,_cron_jobs}';
     cron_calls CONSTANT text[] := '{dispatch,maintain,tick,cron_home,_setting,_cron_command,_check_name,_cron_drop}';
 BEGIN
     FOR f IN SELECT p.oid::regprocedure::text AS name, p.proname FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = 'scheduler'::regnamespace LOOP

@@ -48,6 +48,7 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0002');
 \ir engine/text.sql
 \ir engine/cron_text.sql
 \ir engine/doorbell.sql
+\ir engine/check.sql
 \ir engine/adopt.sql
 \ir engine/cron_jobs.sql
 \ir engine/items.sql
@@ -63,6 +64,7 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0002');
 \ir monitoring/why.sql
 \ir monitoring/examine.sql
 \ir monitoring/doctor.sql
+\ir monitoring/alerts.sql
 \ir monitoring/comments.sql
 \ir monitoring/verify.sql
 \if :pipeline

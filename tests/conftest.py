@@ -29,6 +29,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="private: a throw-away cluster per test process (default); container: testcontainers; "
         "url: the server that DATABASE_URL names, as a superuser",
     )
+    parser.addoption(
+        "--poll-only",
+        action="store_true",
+        help="every listener does without LISTEN: losing all notifications may cost time, never work",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--poll-only"):
+        # also for the listeners that tests start as processes; see tests/listener/quiet.py
+        os.environ.update(LISTENER_POLL_ONLY="true", LISTENER_POLL_SECONDS="0.2")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--poll-only"):
+        for item in items:
+            if item.get_closest_marker("doorbell"):
+                item.add_marker(pytest.mark.skip("is about LISTEN itself, or about settings that poll-only changes"))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,7 +12,7 @@ import psycopg
 from benchmarks import machine
 from benchmarks.peers.contest import FULL, QUICK, Entrant, Scale
 from benchmarks.peers.environment import Environment, UnavailableError
-from benchmarks.peers.roster import ABSENT, PEERS
+from benchmarks.peers.roster import PEERS
 from listener.cli.say import complain, say
 from listener.cli.table import table
 from listener.errors import UserError
@@ -27,8 +27,11 @@ COLUMNS = (
     ("drain_2_per_second", "drain/s, 2", ",.0f"),
     ("pickup_p50_ms", "p50 ms", ".2f"),
     ("pickup_p99_ms", "p99 ms", ".2f"),
+    ("held_per_second", "held/s", ",.0f"),
     ("wal_bytes_per_item", "WAL B/item", ",.0f"),
     ("commits_per_item", "commits/item", ".4f"),
+    ("dead_tuples_per_item", "dead/item", ".2f"),
+    ("worker_mb", "MB", ",.0f"),
 )
 
 Figures = dict[str, dict[str, float]]
@@ -36,7 +39,7 @@ Figures = dict[str, dict[str, float]]
 
 def run(scale: Scale, names: list[str]) -> dict[str, object]:
     start = time.perf_counter()
-    absent = dict(ABSENT)
+    absent: dict[str, str] = {}
     environment = Environment()
     with throwaway(best(find()), durable=True, settings={"shared_buffers": "1GB", "max_wal_size": "8GB"}) as cluster:
         entrants: list[Entrant] = []

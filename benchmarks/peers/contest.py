@@ -32,7 +32,7 @@ class Scale:
     rounds: int
 
 
-FULL = Scale(single=2000, bulk=50_000, latency=300, rounds=3)
+FULL = Scale(single=1000, bulk=50_000, latency=200, rounds=3)
 QUICK = Scale(single=20, bulk=200, latency=5, rounds=1)
 
 
@@ -46,7 +46,10 @@ class Score:
     drain1: list[float] = field(default_factory=list)
     drain2: list[float] = field(default_factory=list)
     wal: list[float] = field(default_factory=list)
+    held: list[float] = field(default_factory=list)
     commits: list[float] = field(default_factory=list)
+    dead: list[float] = field(default_factory=list)
+    memory: list[float] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     trouble: str = ""
 
@@ -60,6 +63,9 @@ class Score:
                 ("drain_2_per_second", self.drain2),
                 ("wal_bytes_per_item", self.wal),
                 ("commits_per_item", self.commits),
+                ("held_per_second", self.held),
+                ("dead_tuples_per_item", self.dead),
+                ("worker_mb", self.memory),
             )
             if values
         }
@@ -85,14 +91,21 @@ class Entrant:
         """One round. What is left of an earlier step is worked off first, so that each starts with an empty queue."""
         self.score.single.append(scale.single / self._seconds("single", scale.single))
         self._drain(1)
-        for workers, drains in ((1, self.score.drain1), (2, self.score.drain2)):
-            self.score.bulk.append(scale.bulk / self._seconds("bulk", scale.bulk))
+        bulk = max(100, round(scale.bulk * self.peer.share))
+        for workers, held, drains in (
+            (1, False, self.score.drain1),
+            (2, False, self.score.drain2),
+            (1, True, self.score.held),
+        ):
+            self.score.bulk.append(bulk / self._seconds("bulk", bulk))
             self._execute("VACUUM ANALYZE")
-            wal, commits = self._wal(), self._commits()
-            drains.append(scale.bulk / self._drain(workers))
-            if workers == 1:
-                self.score.wal.append((self._wal() - wal) / scale.bulk)
-                self.score.commits.append((self._commits() - commits) / scale.bulk)
+            wal, commits, dead = self._wal(), self._commits(), self._dead()
+            with self._snapshot(held):
+                drains.append(bulk / self._drain(workers))
+            if workers == 1 and not held:
+                self.score.wal.append((self._wal() - wal) / bulk)
+                self.score.commits.append((self._commits() - commits) / bulk)
+                self.score.dead.append((self._dead() - dead) / bulk)
         self.score.latencies += self._ask("latency", scale.latency)["milliseconds"]
 
     def _seconds(self, verb: str, items: int) -> float:
@@ -121,6 +134,7 @@ class Entrant:
                     processes.append((started, *started.__enter__()))
                     threading.Thread(target=_note_first, args=(processes[-1][1].stdout, firsts), daemon=True).start()
                 ended = self._await_empty(db, lambda: [c() for _, p, c in processes if p.poll() is not None])
+                self.score.memory.append(_megabytes(processes[0][1].pid))
             finally:
                 for started, process, _ in processes:
                     if process.poll() is None:
@@ -131,6 +145,7 @@ class Entrant:
     def _await_empty(self, db: psycopg.Connection, dead: Callable[[], list[str]]) -> float:
         deadline = time.monotonic() + _PATIENCE
         while True:
+            asked = time.monotonic()
             row = db.execute(self.peer.left).fetchone()
             now = time.monotonic()
             if row is not None and not row[0]:
@@ -139,7 +154,8 @@ class Entrant:
                 raise UnavailableError(f"its worker ended: {complaints[0]}")
             if now > deadline:
                 raise UnavailableError(f"not drained after {_PATIENCE:.0f} s")
-            time.sleep(0.01)
+            # looking takes little of a processor, also from those whose finished jobs it has to pass over
+            time.sleep(min(0.05, max(0.01, 4 * (now - asked))))
 
     @contextmanager
     def _started(self, verb: str, items: int) -> "Iterator[tuple[subprocess.Popen[str], Callable[[], str]]]":
@@ -167,6 +183,17 @@ class Entrant:
                     process.kill()
                     process.wait()
 
+    @contextmanager
+    def _snapshot(self, wanted: bool) -> Iterator[None]:
+        """A report that runs the whole time: nothing that dies meanwhile can be cleaned away."""
+        if not wanted:
+            yield
+            return
+        with psycopg.connect(self._url) as db:
+            db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            db.execute("SELECT count(*) FROM pg_class")
+            yield
+
     def _execute(self, statement: str) -> Any:
         with psycopg.connect(self._url, autocommit=True) as db:
             cursor = db.execute(statement.encode())
@@ -179,6 +206,15 @@ class Entrant:
         # counters of other sessions arrive with a second's delay
         self._execute("SELECT pg_stat_force_next_flush()")
         return float(self._execute("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")[0])
+
+    def _dead(self) -> float:
+        """Rows that an UPDATE or DELETE has left behind so far."""
+        return float(self._execute("SELECT sum(n_tup_upd + n_tup_del) FROM pg_stat_user_tables")[0])
+
+
+def _megabytes(pid: int) -> float:
+    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return float(shown or 0) / 1024
 
 
 def _note_first(stream: IO[str] | None, firsts: list[float]) -> None:

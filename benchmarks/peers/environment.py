@@ -39,17 +39,21 @@ class Environment:
             # modules are looked up from the script's own folder, so it must lie beside them
             script = self._node / peer.script
             shutil.copyfile(ADAPTERS / peer.script, script)
-            return ["node", str(script), verb, str(items)]
+            return [str(self._node_program()), str(script), verb, str(items)]
         return [str(self._python), str(ADAPTERS / peer.script), verb, str(items)]
 
     def version(self, peer: Peer) -> str:
         if peer.is_ours:
             return __version__
         if peer.is_node:
-            package = self._node / "node_modules" / peer.requires[0] / "package.json"
+            package = self._node / "node_modules" / peer.module / "package.json"
             return str(json.loads(package.read_text("utf-8"))["version"])
         script = f"import importlib.metadata as m; print(m.version({peer.requires[0]!r}))"
         return _run([str(self._python), "-c", script]).strip()
+
+    def _node_program(self) -> Path | str:
+        own = self._node / "node_modules" / ".bin" / "node"
+        return own if own.exists() else "node"
 
     def _install_python(self, peer: Peer) -> None:
         if not self._python.exists():
@@ -60,7 +64,8 @@ class Environment:
         if shutil.which("npm") is None:
             raise UnavailableError("npm is not installed")
         self._node.mkdir(parents=True, exist_ok=True)
-        if not (self._node / "node_modules" / peer.requires[0]).exists():
+        wanted = [name.partition("@")[0] for name in peer.requires]
+        if not all((self._node / "node_modules" / name).exists() for name in wanted):
             _run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(self._node), *peer.requires])
 
 

@@ -1,6 +1,7 @@
 """ScraperSky as its own peer: `python -m benchmarks.peers.ours VERB N`, the same verbs as the adapters.
 
-An ordinary table with a uuid key, the real listener with every guarantee on. With VARIANT=light the workflow has no
+An ordinary table with a uuid key, and room in its pages for both status changes, as docs/howto/ready-for-production.md
+advises; the real listener with every guarantee on. With VARIANT=light the workflow has no
 processing word, so claiming leaves the row alone.
 """
 
@@ -29,7 +30,7 @@ CREATE TABLE item (
     status text, error text,
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now()
-)"""
+) WITH (fillfactor = 50)"""
 _ADOPT = """
 SELECT scheduler.create_workflow('noop', 'item', 'status', error_column => 'error', processing => %s,
                                  batch_size => %s, concurrency => 100)"""

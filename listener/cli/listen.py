@@ -24,7 +24,7 @@ def listen(
     Example: scrapersky listen --workflows deep_scan,page_curation
     """
     # SQLAlchemy and pydantic take a moment to import, which the other commands need not wait for.
-    from listener import logs
+    from listener import logs, traces
     from listener.discover import discover
     from listener.settings import read
 
@@ -37,7 +37,7 @@ def listen(
     configuration = read(installed, **overrides)
     logs.configure(configuration.settings.log_level, configuration.settings.log_format)
 
-    async def run() -> int:
+    async def run() -> None:
         from listener.errors import UserError
         from listener.process import Listener
         from listener.settings import Settings
@@ -50,7 +50,10 @@ def listen(
             return find_url()
 
         settings = configuration.settings
-        listener = Listener(url_of(settings), configuration.workflows, settings, configuration.own)
+        listener = Listener(
+            url_of(settings), configuration.workflows, settings, configuration.own, traces=traces.configured()
+        )
+        logs.identify(listener=str(listener.id))
         reloads: set[asyncio.Task[None]] = set()
 
         async def reload() -> None:
@@ -61,6 +64,8 @@ def listen(
                 await listener.reload(url_of(fresh), fresh)
             except UserError as error:
                 log.error("not reloaded: the old settings stay", extra={"error": str(error)})  # noqa: TRY400
+            except Exception:
+                log.exception("not wholly reloaded")
             else:
                 log.info("reloaded")
 
@@ -71,10 +76,11 @@ def listen(
 
         listener.handle_signals()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
-        return await listener.run()
+        code = await listener.run()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # neither asyncio.run() nor sys.exit() may wait now: for somebody's work that will not be stopped, as a
+        # coroutine or as a thread
+        os._exit(code)
 
-    code = asyncio.run(run())
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # not sys.exit: a thread that hangs in somebody's work must not keep a drained listener alive
-    os._exit(code)
+    asyncio.run(run())

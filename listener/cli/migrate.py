@@ -10,6 +10,16 @@ from listener.cli.say import say
 
 def migrate(
     revision: Annotated[str, typer.Option(help="Stop at this revision instead of the newest.")] = "head",
+    down: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REVISION",
+            help="The way back: down to this revision; `base` removes the engine, and the pipeline's tables with their"
+            " rows.",
+            show_default=False,
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before going down.")] = False,
     sql: Annotated[bool, typer.Option("--sql", help="Only print the SQL for an empty database.")] = False,
     pipeline: Annotated[
         bool | None,
@@ -34,9 +44,17 @@ def migrate(
     if sql:
         schema.script(sys.stdout, revision, pipeline=pipeline)
         return
-    schedules.check()
     url = schema.find_url()
     before = schema.current(url)
+    if down is not None:
+        if not yes:
+            typer.confirm(
+                f"Go down to {down}? What newer revisions added is dropped, rows and all.", abort=True, err=True
+            )
+        schema.downgrade(url, down)
+        typer.echo(f"{before or 'nothing'} → {schema.current(url) or 'nothing'}")
+        return
+    schedules.check()
     known = schema.registered(url)
     schema.migrate(url, revision, pipeline=pipeline)
     typer.echo(f"{before or 'nothing'} → {schema.current(url)}")

@@ -39,7 +39,8 @@ def table(
     kept = len(names)
     if width is not None:
         fixed = [numeric[i] or name in whole for i, name in enumerate(names)]
-        widths, kept = _fit(names, widths, fixed, width)
+        ids = [all(_is_id(row[i]) for row in cells if row[i]) for i in range(len(names))]
+        widths, kept = _fit(names, widths, fixed, ids, width)
     lines = [GAP.join(_pad(name, widths[i], numeric[i]) for i, name in enumerate(names[:kept])).rstrip()]
     lines.append(GAP.join("-" * widths[i] for i in range(kept)))
     for row, values in zip(cells, rows, strict=True):
@@ -50,6 +51,13 @@ def table(
     if kept < len(names):
         lines.append(cut(f"(no room for {', '.join(names[kept:])})", width or 0))
     return "\n".join(lines)
+
+
+class Estimate(int):
+    """A number that is not exact, and shown so."""
+
+    def __str__(self) -> str:
+        return f"~{int(self)}"
 
 
 def terminal_width() -> int | None:
@@ -144,7 +152,7 @@ def cut(text: str, width: int) -> str:
     """The beginning tells what an error is; of an id its end is needed too."""
     if columns_of(text) <= width:
         return text
-    if len(text) == ID_LENGTH and text.count("-") == 4 and width >= NARROWEST:
+    if _is_id(text) and width >= NARROWEST:
         half = (width - 1) // 2
         return f"{text[: width - 1 - half]}…{text[-half:]}"
     kept = ""
@@ -153,6 +161,10 @@ def cut(text: str, width: int) -> str:
             break
         kept += character
     return kept.rstrip() + "…"
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == ID_LENGTH and text.count("-") == 4
 
 
 def _pad(text: str, width: int, to_right: bool) -> str:
@@ -167,8 +179,10 @@ def _is_numeric(values: Sequence[Any]) -> bool:
     )
 
 
-def _fit(names: Sequence[str], widths: list[int], fixed: Sequence[bool], width: int) -> tuple[list[int], int]:
-    """Cut the widest texts first; if that is not enough, leave out columns, the last first."""
+def _fit(
+    names: Sequence[str], widths: list[int], fixed: Sequence[bool], ids: Sequence[bool], width: int
+) -> tuple[list[int], int]:
+    """Cut ids first, then the widest texts; if that is not enough, leave out columns, the last first."""
     widths = list(widths)
     for kept in range(len(names), 0, -1):
         fitted = widths[:kept]
@@ -178,7 +192,7 @@ def _fit(names: Sequence[str], widths: list[int], fixed: Sequence[bool], width: 
             for i, w in enumerate(fitted)
         ]
         while _total(fitted) > width:
-            widest = max(range(kept), key=lambda i: fitted[i] - floors[i])
+            widest = max(range(kept), key=lambda i: (ids[i] and fitted[i] > floors[i], fitted[i] - floors[i]))
             if fitted[widest] == floors[widest]:
                 break
             fitted[widest] -= 1

@@ -17,7 +17,7 @@ import typer
 
 from listener.cli.ask import AsJson, connected, print_json
 from listener.cli.say import paint
-from listener.cli.table import cut, plain, printable, table, terminal_width
+from listener.cli.table import Estimate, cut, plain, printable, table, terminal_width
 from listener.cli.watch import paint_status
 from listener.errors import UserError
 
@@ -62,7 +62,7 @@ WITH minute AS (
                      WHERE r.workflow = w.name AND r.finished_at IS NULL), 0) AS items
     FROM scheduler.workflow AS w
 )
-SELECT s.workflow, s.state, s.queued, s.processing AS running, s.waiting AS retry, s.dead,
+SELECT s.workflow, s.state, s.queued, s.queued_exact, s.processing AS running, s.waiting AS retry, s.dead,
        s.oldest_queued_age AS oldest, s.per_minute, s.eta, s.p95, s.next_dispatch AS next,
        s.note, h.items AS history, f.items AS finished
 FROM scheduler.status AS s
@@ -165,8 +165,11 @@ def sparkline(items: list[int]) -> str:
 def _cells(row: dict[str, Any], rate: float | None, minutes: int) -> list[Any]:
     per_second = float(row["per_minute"]) / 60 if rate is None else rate
     eta = timedelta(seconds=round(row["queued"] / rate)) if rate and row["queued"] else row["eta"]
+    queued = row["queued"] if row["queued_exact"] is not False else Estimate(row["queued"])
     return [
-        *(row[name] for name in ("workflow", "state", "queued", "running", "dead")),
+        *(row[name] for name in ("workflow", "state")),
+        queued,
+        *(row[name] for name in ("running", "dead")),
         round(per_second, 1 if per_second < 100 else None),
         sparkline([int(n) for n in row["history"][-minutes:]]),
         eta,

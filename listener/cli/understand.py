@@ -6,7 +6,7 @@ import typer
 
 from listener.cli.ask import AsJson, Name, connected, print_json, print_rows, rows_of
 from listener.cli.say import paint, say
-from listener.cli.table import plain, printable, wrap
+from listener.cli.table import plain, wrap
 
 _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
@@ -41,7 +41,7 @@ def preview(
     Example: scrapersky preview deep_scan --most 5
     """
     with connected() as connection:
-        connection.add_notice_handler(lambda notice: say(printable(notice.message_primary or "")))
+        connection.add_notice_handler(lambda notice: say(wrap(notice.message_primary or "")))
         names, rows = rows_of(connection, "SELECT * FROM scheduler.preview(%s, %s)", [workflow, most])
     print_rows(names, rows, as_json=as_json, empty="A dispatch now would queue nothing.")
 

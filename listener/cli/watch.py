@@ -6,7 +6,7 @@ import typer
 
 from listener.cli.ask import AsJson, MaybeName, connected, print_rows, rows_of
 from listener.cli.say import paint, say
-from listener.cli.table import wrap
+from listener.cli.table import Estimate, wrap
 from listener.errors import UserError
 
 # Columns and their headings in the order of their worth: on a narrow terminal the last are left out.
@@ -76,6 +76,8 @@ def status(workflow: MaybeName = None, as_json: AsJson = False) -> None:
     Examples: scrapersky status · scrapersky status deep_scan --json | jq '.[0].queued'
     """
     names, rows = _read("SELECT * FROM scheduler.status WHERE workflow = coalesce(%s, workflow)", workflow)
+    if not as_json:
+        rows = [_estimated(names, row) for row in rows]
     print_rows(
         names,
         rows,
@@ -122,6 +124,12 @@ def dead(workflow: MaybeName = None, limit: Limit = 20, as_json: AsJson = False)
     names, rows = _read(query, workflow, limit)
     print_rows(names, rows, as_json=as_json, empty="The dead letter is empty.", headings=_DEAD)
     _say_more(rows, limit)
+
+
+def _estimated(names: list[str], row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A deep queue is not counted to its end, and nobody should take its depth for exact."""
+    at, exact = names.index("queued"), row[names.index("queued_exact")]
+    return row if exact is not False else (*row[:at], Estimate(row[at]), *row[at + 1 :])
 
 
 def paint_status(column: str, text: str, value: Any) -> str:

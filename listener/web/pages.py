@@ -18,7 +18,7 @@ from listener.web import charts, reads, tables
 from listener.web.access import Access, Person
 from listener.web.actions import ACTIONS, SETTINGS
 from listener.web.extension import Extension, Table
-from listener.web.picture import draw
+from listener.web.picture import draw, inferred
 from listener.web.reads import WINDOWS, Point
 from listener.web.shared import Shared
 from listener.web.store import EXPORT_SECONDS, Reader, Row, Store
@@ -128,6 +128,7 @@ class Pages:
         rows, points = await self._shell.shared.get("overview", 1, read)
         handovers = [pair for extension in self._shell.extensions for pair in extension.handovers]
         handovers += [(row["workflow"], row["downstream"]) for row in rows if row["downstream"]]
+        handovers += inferred(rows)
         found = {row["workflow"]: row for row in rows}
         picture = draw(list(found), handovers)
         return await self._shell.page(

@@ -1,7 +1,9 @@
 """The pipeline as a picture: workflows in columns, from where items enter to where they end."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 CELL = 100
 """The side of a cell in the units of the drawing; the page stretches it to its own width."""
@@ -53,6 +55,19 @@ def draw(names: Sequence[str], handovers: Iterable[Handover]) -> Picture:
     for number, name in enumerate(name for name in names if name not in joined):
         cells[name] = (below + number // WRAP, number % WRAP)
     return Picture(_rows(cells), tuple(_edge(source, target, cells) for source, target in edges))
+
+
+def inferred(rows: Iterable[Mapping[str, Any]]) -> list[Handover]:
+    """Workflows of one table: who waits for another's status word takes over from it."""
+    rows = list(rows)
+    return [
+        (source["workflow"], target["workflow"])
+        for target in rows
+        for source in rows
+        if source["relation"] == target["relation"]
+        and source["status_column"] != target["status_column"]
+        and re.search(rf"\b{re.escape(source['status_column'])}\b", target["ready"] or "")
+    ]
 
 
 def _known(names: Sequence[str], handovers: Iterable[Handover]) -> list[Handover]:

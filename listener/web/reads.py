@@ -10,7 +10,7 @@ from listener.web.store import Reader, Row
 
 LIST = 25
 """Rows of a list on a page."""
-GROUPED = 1000
+GROUPED = 250
 """Failures of a kind that are looked at to group their errors."""
 
 
@@ -40,8 +40,12 @@ WINDOWS = {
 # Rolled up by maintain(), plus what it has not got to yet.
 _SERIES = """
 SELECT x.workflow, x.at, sum(x.succeeded)::bigint AS succeeded, sum(x.failed + x.rejected)::bigint AS failed,
-       extract(epoch FROM scheduler.histogram_percentile(scheduler.histogram_sum(x.histogram), 0.5))::float8 AS p50,
-       extract(epoch FROM scheduler.histogram_percentile(scheduler.histogram_sum(x.histogram), 0.95))::float8 AS p95
+       CASE WHEN %(durations)s THEN
+           extract(epoch FROM scheduler.histogram_percentile(scheduler.histogram_sum(x.histogram), 0.5))::float8
+       END AS p50,
+       CASE WHEN %(durations)s THEN
+           extract(epoch FROM scheduler.histogram_percentile(scheduler.histogram_sum(x.histogram), 0.95))::float8
+       END AS p95
 FROM (
     SELECT s.workflow, s.at, s.succeeded, s.failed, s.rejected, s.histogram FROM scheduler.stat AS s
     WHERE s.grain = %(grain)s AND s.at > date_trunc(%(grain)s, now()) - %(length)s
@@ -68,11 +72,15 @@ class Point:
 
 
 async def series(reader: Reader, window: Window, workflow: str | None = None) -> dict[str, list[Point]]:
-    """What finished in each bar of the window, by workflow; bars in which nothing did are there, and empty."""
+    """What finished in each bar of the window, by workflow; bars in which nothing did are there, and empty.
+
+    How long it took only for a workflow asked for by name.
+    """
     newest: datetime = await reader.value("SELECT date_trunc(%s, now())", window.grain)
     found: dict[str, dict[datetime, Point]] = {}
     length = window.step * window.bars
-    for row in await reader.named(_SERIES, grain=window.grain, length=length, workflow=workflow):
+    asked = {"grain": window.grain, "length": length, "workflow": workflow, "durations": workflow is not None}
+    for row in await reader.named(_SERIES, **asked):
         name = row.pop("workflow")
         found.setdefault(name, {})[row["at"]] = Point(**row)
     moments = [newest - window.step * back for back in reversed(range(window.bars))]
@@ -82,7 +90,7 @@ async def series(reader: Reader, window: Window, workflow: str | None = None) ->
 async def overview(reader: Reader) -> list[Row]:
     """One row a workflow: its state, and where its results go."""
     return await reader.rows(
-        "SELECT s.*, w.downstream, w.relation::text AS relation FROM scheduler.status AS s"
+        "SELECT s.*, w.downstream, w.relation::text AS relation, w.status_column, w.ready FROM scheduler.status AS s"
         " JOIN scheduler.workflow AS w ON w.name = s.workflow ORDER BY w.created_at, w.name"
     )
 

@@ -70,20 +70,20 @@ class Reader:
     """Rows as dictionaries."""
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        self._connection = connection
+        self.connection = connection
 
     async def rows(self, query: Query, *values: object) -> list[Row]:
-        async with self._connection.cursor(row_factory=dict_row) as cursor:
+        async with self.connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(query, values or None)
             return await cursor.fetchall()
 
     async def named(self, query: Query, **values: object) -> list[Row]:
-        async with self._connection.cursor(row_factory=dict_row) as cursor:
+        async with self.connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(query, values)
             return await cursor.fetchall()
 
     async def row(self, query: Query, *values: object) -> Row | None:
-        async with self._connection.cursor(row_factory=dict_row) as cursor:
+        async with self.connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(query, values or None)
             return await cursor.fetchone()
 
@@ -94,7 +94,7 @@ class Reader:
 
     async def stream(self, query: Query, *values: object) -> AsyncIterator[Row]:
         """Row after row through a cursor of the server: an export of any size in little memory."""
-        async with self._connection.cursor("scrapersky_export", row_factory=dict_row) as cursor:
+        async with self.connection.cursor("scrapersky_export", row_factory=dict_row) as cursor:
             cursor.itersize = 500
             await cursor.execute(query, values or None)
             async for row in cursor:

@@ -10,14 +10,12 @@ from typing import Any
 
 from psycopg import sql
 
+from listener.spreadsheet import harmless
 from listener.web.extension import Table
 from listener.web.store import Reader, Row
 from listener.web.words import plain
 
 PAGE = 100
-# What a spreadsheet would take for a formula; a telephone number in E.164 is none.
-_FORMULA = re.compile(r"^[=+\-@\t\r]")
-_PHONE = re.compile(r"^\+\d{6,15}$")
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ def _query(view: View, wanted: Filter) -> sql.Composed:
 async def as_csv(view: View, found: AsyncIterator[Row]) -> AsyncIterator[str]:
     yield _line(view.columns)
     async for row in found:
-        yield _line([_harmless("" if row[column] is None else plain(row[column])) for column in view.columns])
+        yield _line([harmless("" if row[column] is None else plain(row[column])) for column in view.columns])
 
 
 async def as_json(view: View, found: AsyncIterator[Row]) -> AsyncIterator[str]:
@@ -129,7 +127,3 @@ def _line(values: Any) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\r\n").writerow(values)
     return out.getvalue()
-
-
-def _harmless(text: str) -> str:
-    return f"'{text}" if _FORMULA.match(text) and not _PHONE.match(text) else text

@@ -87,7 +87,7 @@ def contacts(
 
 
 def _csv(out: IO[str], names: list[str], rows: Iterator[tuple[Any, ...]]) -> int:
-    from services.spreadsheet import harmless
+    from listener.spreadsheet import harmless
 
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(names)

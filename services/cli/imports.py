@@ -38,8 +38,8 @@ def import_(
 
     Example: scrapersky import domains leads.csv > result.csv
     """
+    from listener.spreadsheet import harmless
     from services.imports import SOURCES, import_file
-    from services.spreadsheet import harmless
 
     counts: Counter[str] = Counter()
     with acting() as connection:

@@ -11,8 +11,11 @@ from services.websites import RESERVED, InvalidHostError, normal_host, registrab
 _LEFT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._%+'&-]{0,63})$")
 _RIGHT = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_][\w-]{1,62}")
 # The dot-atom of RFC 5322; quoted names exist there, but on no page.
-_LOCAL = re.compile(r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*")
+_LOCAL = re.compile(r"[a-z0-9_](?:[a-z0-9!#$%&'*+=?^_`{|}~-]*)(?:\.[a-z0-9!#$%&'*+=?^_`{|}~-]+)*")
 _ESCAPED = re.compile(r"^(?:u003[ce]|u0022|x3[ce]|n|t)(?=[A-Za-z0-9])")
+_PERCENT = re.compile(r"^(?:20|3[cea]|22|27)(?=[A-Za-z])", re.IGNORECASE)
+# `joe@joes.comPhone`: two elements of a page that run into each other
+_RUN_ON = re.compile(r"([a-z]{2,24})[A-Z][A-Za-z]*")
 _LONGEST_LOCAL = 64
 MOST_LOOKS = 20_000
 """How many @ of one text are looked at; a page with more of them is not about people."""
@@ -57,13 +60,16 @@ _PLACEHOLDER_DOMAINS = frozenset(
         "youremail.com",
         "yourmail.com",
         "emailaddress.com",
+        "mustermann.de",
+        "bar.com",
+        "foo.com",
     ]
 )
 _PLACEHOLDER_LOCALS = re.compile(
     r"(?:your|ihr|ihre|votre|tu|su)[._-]?(?:first|last|full)?[._-]?(?:name|e?-?mail|address|adresse|nombre|correo|nom)"
     r"(?:[._-]?(?:here|address))?"
     r"|first[._-]?name[._-]?last[._-]?name|first\.last|vorname[._-]?nachname|prenom[._-]?nom|nombre[._-]?apellido"
-    r"|max[._-]?mustermann|erika[._-]?mustermann|x{3,}|abc123|lorem|ipsum|placeholder|example|someone"
+    r"|your|max[._-]?mustermann|erika[._-]?mustermann|x{3,}|abc123|lorem|ipsum|placeholder|example|someone"
 )
 
 FREE = frozenset(
@@ -210,7 +216,8 @@ def addresses_in(text: str) -> Iterator[tuple[str, int, int]]:
         if left and right:
             local = left[0]
             start = at - len(local)
-            if text[start - 1 : start] == "\\" and (escaped := _ESCAPED.match(local)):
+            escapes = {"\\": _ESCAPED, "%": _PERCENT}.get(text[start - 1 : start]) if start else None
+            if escapes and (escaped := escapes.match(local)):
                 start += escaped.end()
                 local = local[escaped.end() :]
             domain = _without_next_sentence(right[0])
@@ -221,7 +228,9 @@ def addresses_in(text: str) -> Iterator[tuple[str, int, int]]:
 def _without_next_sentence(domain: str) -> str:
     """`a.com.Call us` is a.com; a name in lower case all through is left alone."""
     head, _, last = domain.rpartition(".")
-    return head if "." in head and last[:1].isupper() and head[-1:].islower() else domain
+    if "." in head and last[:1].isupper() and head[-1:].islower():
+        return head
+    return f"{head}.{run_on[1]}" if (run_on := _RUN_ON.fullmatch(last)) else domain
 
 
 def surrounded(text: str, start: int, end: int) -> str | None:
@@ -263,6 +272,8 @@ def _refuse_noise(local: str, host: str, registrable: str, site: str | None) -> 
         raise NoEmailError(f"{registrable} is a placeholder")
     if _PLACEHOLDER_LOCALS.fullmatch(local):
         raise NoEmailError(f"{local}@ is a placeholder")
+    if local == "git":
+        raise NoEmailError("the address of a repository, not a mailbox")
     if host.endswith(_TRACKER_HOSTS) or _HEX.fullmatch(local):
         raise NoEmailError("an id of an error tracker, not a mailbox")
     if _NO_REPLY.match(local):

@@ -1,5 +1,6 @@
 """One pass over a page for each kind of thing, in a fixed order: the same page always gives the same contacts."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -98,10 +99,10 @@ class _Reader:
             evidence = Evidence(node.rule, node.where, one_line(node.text("name")))
             person = described(node)
             for text in node.texts("email"):
-                for address in _split_addresses(text.removeprefix("mailto:")):
+                for address in _split_addresses(text):
                     self._email(address, evidence, person)
             for text in node.texts("telephone"):
-                self._phone(text.removeprefix("tel:"), evidence)
+                self._phone(phones.dialled(text) if text[:4].lower() == "tel:" else text, evidence)
             for text in node.texts("sameAs"):
                 self._social(text, evidence)
 
@@ -139,7 +140,7 @@ class _Reader:
                 self._refuse("email", address, reason, evidence)
             else:
                 self._email(address, evidence, Person(), start)
-        for raw, start, end, objection in phones.numbers_in(text[:MOST_TEXT]):
+        for raw, start, end, objection in phones.numbers_in(text[:MOST_TEXT], self.region):
             evidence = _Lazy(self.page, "text", start, end)
             if objection:
                 self._refuse("phone", raw, objection, evidence)
@@ -245,5 +246,6 @@ def _split_addresses(text: str) -> list[str]:
 def _addresses(text: str) -> Iterator[str]:
     for part in text.replace(";", ",").split(","):
         inside = part.rpartition("<")[2].partition(">")[0] if "<" in part else part
+        inside = re.sub(r"^\s*mailto:|^[\s/]+", "", inside, flags=re.IGNORECASE)
         if "@" in inside:
             yield inside.strip()

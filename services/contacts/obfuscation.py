@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborNode
 from services.contacts.emails import NoEmailError, addresses_in, judge
 from services.evidence import Evidence, one_line, snippet
 from services.html.page import Page
+from services.websites import site_of
 
 Candidate = tuple[str, Evidence]
 
@@ -25,12 +26,16 @@ _DOT_WORDS = ("dot", "punkt", "punto", "point", "ponto")
 _AT = rf"(?:{'|'.join(_AT_WORDS)})"
 _DOT = rf"(?:{'|'.join(_DOT_WORDS)}|\.)"
 _BRACKETED_AT = re.compile(rf"(?:\[\s?{_AT}\s?\]|\(\s?{_AT}\s?\)|\{{\s?{_AT}\s?\}}|<\s?{_AT}\s?>)[ ]?", re.IGNORECASE)
-# plain searches first: most pages have none, and an expression looks at every character
-_DOT_MARKS = tuple(f" {word} " for word in _DOT_WORDS)
-_SPOKEN_AT = re.compile(r" (?:at|arroba) ", re.IGNORECASE)
 _SPOKEN_DOT = re.compile(r"\s(?:dot|punkt|punto|point|ponto)\s", re.IGNORECASE)
 _ANY_DOT = rf"(?:\s?[\[({{<]\s?{_DOT}\s?[\])}}>]\s?|\s(?:dot|punkt|punto|point|ponto)\s|\.)"
 _BRACKETED_DOT = re.compile(_ANY_DOT, re.IGNORECASE)
+# "find us at joes dot com" names a website, not a mailbox
+_NO_MAILBOX = re.compile(
+    r"us|me|you|him|her|them|it|we|they|i|meet|visit|find|see|look|looking|online|here|there|website|site|page|available"
+    r"|shop|book|order|located|based|arrived?|lives?|work|works|worked|speak|talk|join|check|go|went|is|are|was|were|be"
+    r"|been|read|more|stop|come|start|begins?|began|starts|aim|aimed|good|great|back|stay|staying",
+    re.IGNORECASE,
+)
 _NAME_BEFORE = re.compile(
     rf"[A-Za-z0-9][A-Za-z0-9_+-]{{0,63}}(?:{_ANY_DOT}[A-Za-z0-9_+-]{{1,63}}){{0,4}}$", re.IGNORECASE
 )
@@ -49,6 +54,7 @@ _TOKEN = re.compile(
 )
 _LONGEST_EXPRESSION = 2000
 _LONGEST_SCRIPT = 200_000
+_RIGHT_TO_LEFT = re.compile(rb"direction\s?:\s?rtl")
 _BACKWARDS_LEFT = re.compile(r"[A-Za-z0-9._+-]{4,80}$")
 _BACKWARDS_RIGHT = re.compile(r"[A-Za-z0-9._+-]{1,64}")
 
@@ -69,8 +75,14 @@ def cloudflare(text: str) -> str | None:
 
 def _marked(page: Page) -> Iterator[Candidate]:
     """The decoders whose addresses are in attributes."""
-    for node in page.marked:
-        given = node.attributes
+    for node, given in page.marked:
+        if (
+            len(given) == 1
+            and "href" in given
+            and "-" not in (given["href"] or "")
+            and "(" not in (given["href"] or "")
+        ):
+            continue  # a link and no more: most are
         href = given.get("href") or ""
         if code := given.get("data-cfemail"):
             yield from _found(cloudflare(code), "cloudflare", page, node)
@@ -108,7 +120,8 @@ _USERS = ("data-user", "data-name", "data-local", "data-mailbox", "data-u")
 
 def _reversed(page: Page) -> Iterator[Candidate]:
     """Written backwards, and turned round again by a style."""
-    if b"bidi-override" not in page.source and not any(node.tag == "bdo" for node in page.marked):
+    turned = b"bidi-override" in page.source or any(node.tag == "bdo" for node, _ in page.marked)
+    if not turned and not (b"rtl" in page.source and _RIGHT_TO_LEFT.search(page.source)):
         return
     text = page.text.whole
     at, looked = text.find("@"), 0
@@ -118,6 +131,9 @@ def _reversed(page: Page) -> Iterator[Candidate]:
         if left and right and not _reads_forwards(f"{left[0]}@{right[0]}", page.site):
             start = at - len(left[0])
             for address, _, _ in addresses_in(text[start : right.end()][::-1]):
+                # right-to-left alone turns round only what is written so: then it must be the site's own
+                if not turned and site_of(f"//{address.rpartition('@')[2]}") != page.site:
+                    continue
                 yield address, Evidence("reversed", page.path_at(at), snippet(text, start, right.end()))
         at = text.find("@", at + 1)
 
@@ -215,10 +231,15 @@ def _spoken(page: Page) -> Iterator[Candidate]:
             if match := _BRACKETED_AT.match(text, at):
                 yield from _around(page, text, match.start(), match.end(), "bracketed")
             at = text.find(bracket, at + 1)
+    # a plain search: an expression looks at every character
     lowered = text.lower()
-    if any(mark in lowered for mark in _DOT_MARKS):
-        for match in islice(_SPOKEN_AT.finditer(text), MOST_LOOKS):
-            yield from _around(page, text, match.start(), match.end(), "spoken")
+    for word in (" at ", " arroba ") if len(lowered) == len(text) else ():
+        at, looked = lowered.find(word), 0
+        while at >= 0 and looked < MOST_LOOKS:
+            looked += 1
+            if _SPOKEN_DOT.search(text, at, at + 200):
+                yield from _around(page, text, at, at + len(word), "spoken")
+            at = lowered.find(word, at + 1)
 
 
 def _around(page: Page, text: str, start: int, end: int, rule: str) -> Iterator[Candidate]:
@@ -227,7 +248,7 @@ def _around(page: Page, text: str, start: int, end: int, rule: str) -> Iterator[
     host = _HOST_AFTER.match(text, end, end + 200)
     if not name or not host:
         return
-    if rule == "spoken" and not _SPOKEN_DOT.search(host[0]):
+    if rule == "spoken" and (not _SPOKEN_DOT.search(host[0]) or _NO_MAILBOX.fullmatch(name[0])):
         return
     address = f"{_undotted(name[0])}@{_undotted(host[0])}"
     first, last = start - len(name[0]), host.end()

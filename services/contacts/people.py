@@ -20,9 +20,8 @@ _ROLED = (
     '[class*="function" i],[class*="subtitle" i],[class*="-title" i]'
 )
 _HIGHEST = 6
-_TITLE = (
-    r"(?:(?:Dr|Mr|Mrs|Ms|Miss|Prof|Herr|Frau|Dipl|Ing|Mag|Rev|Sir)\.?(?:[ -](?:med|dent|jur|rer|nat|phil|Ing)\.?)*\s+)*"
-)
+# each word has one way to be read, or a row of titles would be tried in every combination
+_TITLE = r"(?:(?:Dr|Mr|Mrs|Ms|Miss|Prof|Herr|Frau|Dipl|Ing|Mag|Rev|Sir|med|dent|jur|rer|nat|phil)\.?(?:-Ing\.?)?\s+)*+"
 _PARTICLE = r"(?:(?:van|von|der|den|de|la|le|da|dos|di|du|del|bin|al|el|ter|zu)\s+){0,3}"
 _WORD = r"[^\W\d_a-z][\w'’.-]{0,30}"  # noqa: RUF001
 _NAME = re.compile(rf"{_TITLE}{_WORD}(?:\s+{_PARTICLE}{_WORD}){{1,3}}(?:,?\s+[A-Z][A-Za-z.]{{1,5}}){{0,3}}")

@@ -7,7 +7,11 @@ from functools import lru_cache
 import phonenumbers
 
 # It begins with a digit, because the search for one is fast; what may stand before it is looked at afterwards.
-_CANDIDATE = re.compile(r"[0-9][0-9 ().\-/]{5,22}[0-9](?![\w@%]|[.,-][0-9])")
+_CANDIDATE = re.compile(r"[0-9][0-9 ().\-/]{5,22}[0-9](?!(?![xX]\d{1,6}\b)[\w@%]|[.,-][0-9])")
+# what a number is of: money, measures, time
+_AFTER = re.compile(
+    r" ?(?:usd|eur|gbp|chf|euros?|dollars?|pounds?|kr|km|kg|cm|mm|m²|m2|sqm|sq\.? ?ft|kwh|uhr|h|[€$£%°])(?!\w)"
+)
 _BEFORE = re.compile(r"(?:^|[^\w.,/#=@:+(-])(\(?\+? ?\(?)$")
 
 
@@ -22,15 +26,19 @@ _FAX_WORDS = _words("fax telefax téléfax télécopie f")
 _COUNTING_WORDS = _words("no nr number nummer num")
 _OTHER_WORDS = _words("""
     iban bic swift vat ust ustid ust-id ust-idnr ustidnr steuernummer steuer-nr st-nr tax ein tin hrb hra siret siren
-    rcs registration reg isbn issn ean upc gtin sku order invoice license licence lic abn acn cif nif account konto blz
-    id no nr number zip plz box postfach case serial part model item patent ref version copyright npi mc roc cslb""")
+    rcs registration reg isbn issn ean upc gtin sku order invoice license licence lic abn acn cif nif account konto kto
+    blz id no nr number zip plz box postfach case serial part model item patent ref version copyright npi mc roc cslb
+    lot ticket permit""")
 _NO_DIGITS = str.maketrans("", "", " ().-/+")
 _SIGNS = frozenset("#№$€£©")
 _EDGES = " \t.:|()-–#°º,"  # noqa: RUF001
 _DATE = re.compile(
     r"(?:19|20)\d\d[./ -]\d\d?[./ -]\d\d?(?!\d)|\d\d?[./-]\d\d?[./-](?:19|20)\d\d(?!\d)"
+    r"|[01]?\d[/.](?:19|20)\d\d ?- ?[01]?\d[/.](?:19|20)\d\d(?!\d)|(?:(?:19|20)\d\d[ ,/]+)+(?:19|20)\d\d(?!\d)"
     r"|(?:19|20)\d\d ?- ?(?:19|20)\d\d(?!\d)"
 )
+_HOURS = re.compile(r"[012]?\d[.:][0-5]\d ?- ?[012]?\d[.:][0-5]\d")
+_IP = re.compile(r"(?!\d\d(?:\.\d\d){3}$)(?:1?\d?\d|2[0-5]\d)(?:\.(?:1?\d?\d|2[0-5]\d)){3}")
 _PLACEHOLDER = re.compile(r"1234567|7654321|(\d)\1{6}")
 
 # ccTLDs that are sold to everybody say nothing about a country.
@@ -98,21 +106,40 @@ def region_of(country: str | None, host: str | None, language: str | None) -> tu
     return None, "nothing names a country"
 
 
-def numbers_in(text: str) -> Iterator[tuple[str, int, int, str | None]]:
+def numbers_in(text: str, region: str | None = None) -> Iterator[tuple[str, int, int, str | None]]:
     """(text, start, end, why it is something else) of everything that could be a phone number."""
+    trunk = _trunk_prefix(region)
     for match in _CANDIDATE.finditer(text):
         begin = match.start()
         opened = _BEFORE.search(text, max(0, begin - 5), begin)
         if opened is None:
             continue
         start = begin - len(opened[1].lstrip(" "))
-        raw = text[start : match.end()].rstrip(" (/-.")
-        if 7 <= len(raw.translate(_NO_DIGITS)) <= 15:
-            before = text[max(0, start - 40) : start].rpartition("\n")[2]
-            yield raw, start, start + len(raw), _objection(raw, before)
+        before = text[max(0, start - 40) : start].rpartition("\n")[2]
+        for raw, at in _apart(text[start : match.end()].rstrip(" (/-."), start):
+            if 7 <= len(raw.translate(_NO_DIGITS)) <= 15:
+                after = text[at + len(raw) : at + len(raw) + 12].lower()
+                yield raw, at, at + len(raw), _objection(raw, before, after, trunk)
 
 
-def _objection(raw: str, before: str) -> str | None:
+def _apart(raw: str, start: int) -> Iterator[tuple[str, int]]:
+    """`030 901820 / 030 901821` as two: each side of the slash is a number by itself."""
+    left, slash, right = raw.partition("/")
+    if slash and min(len(part.translate(_NO_DIGITS)) for part in (left, right)) >= 7:
+        yield left.rstrip(), start
+        yield right.strip(), start + len(left) + 1 + len(right) - len(right.lstrip())
+    else:
+        yield raw, start
+
+
+@lru_cache(300)
+def _trunk_prefix(region: str | None) -> str:
+    """What a number is begun with inside the country, such as 0; empty if nothing."""
+    metadata = phonenumbers.PhoneMetadata.metadata_for_region(region or "", None)
+    return (metadata.national_prefix or "") if metadata is not None else ""
+
+
+def _objection(raw: str, before: str, after: str, trunk: str) -> str | None:
     words = before.lower().rsplit(None, 3)[-3:]
     labels = [label for word in words if (label := word.strip(_EDGES))]
     label = labels[-1] if labels else ""
@@ -126,6 +153,14 @@ def _objection(raw: str, before: str) -> str | None:
         return "a number of another kind"
     if _DATE.match(raw):
         return "a date"
+    if _HOURS.match(raw):
+        return "a time"
+    if _AFTER.match(after):
+        return "an amount"
+    if _IP.fullmatch(raw):
+        return "an IP address"
+    if trunk == "0" and not raw.lstrip("(").startswith(("0", "+")):
+        return "it does not begin with 0, and nothing says that it is a phone number"
     if raw.isdigit() and not raw.startswith("00"):
         return "only digits, and nothing says that it is a phone number"
     if not any(mark in raw for mark in "+()-/.") and not raw.startswith("0"):

@@ -100,7 +100,7 @@ def profile(url: str) -> tuple[str, str] | None:
     except ValueError:
         return None
     host = (parts.hostname or "").removeprefix("www.")
-    path = unquote(parts.path).strip("/")
+    path = "".join(mark for mark in unquote(parts.path) if mark.isprintable()).strip("/")
     first = path.partition("/")[0].lower()
     if not path:
         raise NoProfileError(f"the front page of {network.name}")

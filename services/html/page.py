@@ -15,10 +15,15 @@ from services.websites import site_of
 
 MOST_BYTES = 5_000_000
 """What is looked at of a page; the rest of a larger one is left alone."""
-DEEPEST_BLOCK = 2_000
-MOST_BLOCKS = 15_000
-"""HTML's own algorithm looks through all open blocks for each new one: 100,000 nested <div> take 20 s, these 0.7 s at
-worst, and browsers stop at a depth of 512."""
+DEEPEST = 2_000
+MOST_STEPS = 20_000_000
+"""HTML's own algorithm looks through all open elements for each new one: 100,000 nested <div> take 20 s, these steps
+0.7 s at worst, and browsers stop at a depth of 512."""
+MOST_TRUSTED = 10_000
+"""Tags of a page that are not counted one by one: even if all of them were open, they would do no harm."""
+MOST_ATTRIBUTES = 300
+"""Of one element; each new one is compared with all before it."""
+_LONGEST_TAG = 2_000
 DEEPEST_PATH = 12
 FARTHEST_SIBLING = 1000
 MOST_CONTEXTS = 200
@@ -40,11 +45,20 @@ _ODD: dict[int, str | None] = {ord(blank): " " for blank in "\u00a0\u2007\u202f\
 _ODD |= dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f"))
 _ODD |= {ord("＠"): "@", ord("﹫"): "@", ord("．"): ".", ord("。"): ".", ord("‐"): "-", ord("‑"): "-", ord("–"): "-"}  # noqa: RUF001
 
-_BLOCK = re.compile(
-    rb"<(/?)(?:div|section|article|main|ul|ol|dl|table|blockquote|form|fieldset|details|header|footer|nav|aside|center|"
-    rb"figure|figcaption|address|pre|h[1-6]|menu|dir|listing|search|hgroup|dialog|summary|plaintext|xmp)\b",
-    re.IGNORECASE,
+_ELEMENT = re.compile(rb"<(/?)([a-zA-Z][^\s/>]{0,40})")
+# These close each other, or have no end.
+_CLOSE_THEMSELVES = frozenset(
+    b"area base br col embed hr img input link meta param source track wbr p li dt dd td th tr tbody thead tfoot"
+    b" caption colgroup option optgroup rp rt body html head script style title noscript path".split()
 )
+# A tag as HTML ends it: not at a > inside a quoted value.
+_WHOLE_TAG = re.compile(rb"""<[a-zA-Z](?:[^>"'=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+|["'])*+""")
+# from one > to the next; without the first it would be tried at every character
+_GAP = re.compile(rb">[^>]{%d,}" % _LONGEST_TAG)
+_OPENED = re.compile(rb"<[a-zA-Z]")
+_QUOTED_END = re.compile(rb"""=\s*+(?:"[^">]*+>|'[^'>]*+>)""")
+_QUOTED = re.compile(rb"""=\s*+(?:"[^"]*+"|'[^']*+')""")
+_ATTRIBUTE = re.compile(rb"""[\s/"'=]+[^\s/"'=]""")
 
 
 def _tag_ids(names: str) -> frozenset[int]:
@@ -132,14 +146,15 @@ class Page:
     @cached_property
     def links(self) -> list[tuple[str, LexborNode]]:
         """Every a[href] and area[href], as written, in the order of the page."""
-        return [(href, node) for node in self.marked if (href := (node.attributes.get("href") or "").strip())]
+        return [(href, node) for node, given in self.marked if (href := (given.get("href") or "").strip())]
 
     @cached_property
-    def marked(self) -> list[LexborNode]:
-        """Links, and elements that address decoders look at: one search for all of them."""
-        return self.tree.css(
+    def marked(self) -> list[tuple[LexborNode, Mapping[str, str | None]]]:
+        """Links, and elements that address decoders look at, with their attributes: one search for all of them."""
+        found = self.tree.css(
             "a[href],area[href],[data-cfemail],[data-domain],[data-email],[data-mail],span.spamspan,bdo"
         )
+        return [(node, node.attributes) for node in found]
 
     @cached_property
     def language(self) -> str | None:
@@ -176,7 +191,7 @@ def read_page(
     """Parse a page. Broken markup is read as browsers read it; nothing raises."""
     body = source.encode("utf-8", "replace") if isinstance(source, str) else source
     # NUL would end lexbor's text early in places; a browser shows U+FFFD for it
-    body = _shallow(body[:MOST_BYTES].replace(b"\x00", b"") if b"\x00" in body else body[:MOST_BYTES])
+    body = _tame(body[:MOST_BYTES].replace(b"\x00", b"") if b"\x00" in body else body[:MOST_BYTES])
     tree = LexborHTMLParser(body)
     lowered = {name.lower(): value for name, value in (headers or {}).items()}
     page = Page(tree, body, url, lowered, explained=explain)
@@ -184,31 +199,68 @@ def read_page(
     return page
 
 
+def _tame(body: bytes) -> bytes:
+    """The page without what makes a parser slow and can only be an attack. All but a few pages are left alone."""
+    if _may_have_a_long_tag(body):
+        body = _WHOLE_TAG.sub(_few_attributes, body)
+    tags = body.count(b"<")
+    return _shallow(body) if tags > MOST_TRUSTED or (tags > DEEPEST and _may_be_deep(body)) else body
+
+
+def _may_have_a_long_tag(body: bytes) -> bool:
+    """Whether a > is far away; in a large page it might also stand inside a value, which is no end."""
+    for gap in _GAP.finditer(b">" + body):
+        if (opened := _OPENED.search(gap[0])) and gap.end() - gap.start() - opened.start() > _LONGEST_TAG:
+            return True
+    return len(body) > 100 * _LONGEST_TAG and _QUOTED_END.search(body) is not None
+
+
+def _few_attributes(tag: re.Match[bytes]) -> bytes:
+    if tag.end() - tag.start() <= _LONGEST_TAG:
+        return tag[0]
+    if len(_ATTRIBUTE.findall(_QUOTED.sub(b'="', tag[0]))) <= 2 * MOST_ATTRIBUTES:
+        return tag[0]
+    name = _ELEMENT.match(tag[0])
+    return name[0] if name else b""
+
+
 def _shallow(body: bytes) -> bytes:
     """The page up to where its nesting can only be an attack."""
-    if not _may_be_deep(body):
-        return body
-    depth = opened = 0
-    for tag in _BLOCK.finditer(body):
-        if tag[1]:
-            depth -= depth > 0
+    opened: dict[bytes, int] = {}
+    depth = steps = roots = options = 0
+    for tag in _ELEMENT.finditer(body):
+        name = tag[2].lower()
+        if name in _CLOSE_THEMSELVES:
+            if name in (b"body", b"html"):
+                roots += 1
+                steps += 50 * roots  # each more of them adds its attributes to the first
+            elif name == b"option":
+                options += 1
+                steps += options  # all of one list are looked at for each
+            if steps > MOST_STEPS:
+                return body[: tag.start()]
             continue
-        depth, opened = depth + 1, opened + 1
-        if depth > DEEPEST_BLOCK or opened > MOST_BLOCKS:
+        if name == b"select":
+            options = 0
+        if tag[1]:
+            if opened.get(name):
+                opened[name] -= 1
+                depth -= 1
+            continue
+        opened[name] = opened.get(name, 0) + 1
+        depth += 1
+        steps += depth
+        if depth > DEEPEST or steps > MOST_STEPS:
             return body[: tag.start()]
     return body
 
 
 def _may_be_deep(body: bytes) -> bool:
     """Counted roughly, 16 KB at a time: ten times faster than looking at each tag."""
-    opened = body.count(b"<") - body.count(b"</")
-    if opened <= DEEPEST_BLOCK or opened > MOST_BLOCKS:
-        return opened > DEEPEST_BLOCK
     depth = 0
     for start in range(0, len(body), 16_384):
-        closed = body.count(b"</", start, start + 16_384)
-        depth += body.count(b"<", start, start + 16_384) - 2 * closed
-        if depth > DEEPEST_BLOCK // 2:
+        depth += body.count(b"<", start, start + 16_384) - 2 * body.count(b"</", start, start + 16_384)
+        if depth > DEEPEST // 2:
             return True
     return False
 
@@ -244,15 +296,16 @@ def _position(node: LexborNode, tag: str) -> int:
 
 def _hide(tree: LexborHTMLParser) -> list[str]:
     """Take out what readers do not see, and return its text."""
+    body = tree.body
+    if body is None:
+        return []
     selectors = [HIDDEN]
-    for style in islice(tree.css("style"), 50):
+    # most styles are in the head, which is a small tree
+    for style in islice((style for part in (tree.head, body) if part is not None for style in part.css("style")), 50):
         # a menu closed by a media query is hidden too; only inline elements are taken for decoys
         names = islice(_hiding_classes(style.text() or ""), 50)
         selectors += [f"span.{name},b.{name},i.{name},em.{name}" for name in names]
     removed: list[str] = []
-    body = tree.body
-    if body is None:
-        return removed
     for node in _outermost(node for selector in selectors for node in body.css(selector)):
         removed.append(node.text(separator=" ")[:10_000])
         removed += [href for link in node.css("a[href]") if (href := link.attributes.get("href") or "")]

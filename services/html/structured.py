@@ -62,7 +62,12 @@ class Structured:
 def structured(page: Page) -> Structured:
     """All nodes of the page, in its order, nested ones after the one they are in."""
     found = Structured()
-    for number, script in enumerate(islice(page.tree.css('script[type*="ld+json" i]'), MOST_BLOCKS), 1):
+    # one search for both: each walks the whole page
+    elements = page.tree.css('script[type*="ld+json" i],[itemscope],[itemprop]')
+    scripts = (
+        one for one in elements if one.tag == "script" and "ld+json" in (one.attributes.get("type") or "").lower()
+    )
+    for number, script in enumerate(islice(scripts, MOST_BLOCKS), 1):
         where = f"script[type=ld+json] #{number}"
         text = script.text()
         try:
@@ -72,7 +77,7 @@ def structured(page: Page) -> Structured:
             found.refused.append(Refused("structured data", one_line(text, 80), reason, Evidence("json-ld", where)))
             continue
         _collect(data, where, found.nodes)
-    _microdata(page, found.nodes)
+    _microdata(page, elements, found.nodes)
     return found
 
 
@@ -136,11 +141,10 @@ def _types(value: Any) -> tuple[str, ...]:
     return tuple(_clean(item).rpartition("/")[2].rpartition(":")[2] for item in given[:10] if isinstance(item, str))
 
 
-def _microdata(page: Page, into: list[Node]) -> None:
+def _microdata(page: Page, elements: list[LexborNode], into: list[Node]) -> None:
     """Each itemprop goes to the nearest itemscope above it."""
     scopes: dict[int, Node] = {}
     known: dict[int, Node | None] = {}
-    elements = page.tree.css("[itemscope],[itemprop]")
     for element in islice(elements, MOST_PROPERTIES):
         attributes = element.attributes
         owner = _owner(element, scopes, known)

@@ -171,6 +171,7 @@ class Contact(Owned, Base):
         # Only an index can say "where": an upsert names it with index_elements and index_where.
         Index("contact_phone_only", "domain_id", "phone", unique=True, postgresql_where=text("email IS NULL")),
         Index("contact_page_id", "page_id"),
+        Index("contact_created_at", "created_at"),
         Index("contact_email", "email"),
     )
 

@@ -8,6 +8,7 @@ with verdicts():                                   # a PlacesError becomes the e
 from services.places.client import Places, places
 from services.places.errors import (
     BadRequestError,
+    BudgetError,
     DayQuotaError,
     GoneError,
     KeyRefusedError,
@@ -22,6 +23,7 @@ from services.places.settings import PlacesSettings
 
 __all__ = [
     "BadRequestError",
+    "BudgetError",
     "DayQuotaError",
     "Details",
     "Found",

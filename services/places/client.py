@@ -1,9 +1,11 @@
 """The interface of both APIs, and which of them is used."""
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from listener import Clock, Tools
 from listener.redact import know
+from services.places.budget import Budget
 from services.places.current import CurrentApi
 from services.places.errors import NoKeyError
 from services.places.legacy import LegacyApi
@@ -22,12 +24,14 @@ class Places(Protocol):
         """What we keep of one place, and nothing more: each group of fields costs money."""
 
 
-def connect(settings: PlacesSettings, http: Http, clock: Clock) -> Places:
+def connect(
+    settings: PlacesSettings, http: Http, clock: Clock, spend: Callable[[], Awaitable[None]] | None = None
+) -> Places:
     key = settings.api_key.get_secret_value().strip() if settings.api_key else ""
     if not key:
         raise NoKeyError("there is no key for Google Places: set GOOGLE_PLACES_API_KEY")
     know(key)
-    transport = Transport(http)
+    transport = Transport(http, spend)
     if settings.api == "legacy":
         return LegacyApi(transport, settings, key, clock)
     return CurrentApi(transport, settings, key)
@@ -36,4 +40,4 @@ def connect(settings: PlacesSettings, http: Http, clock: Clock) -> Places:
 def places(tools: Tools) -> Places:
     """Google Places as this workflow's settings say."""
     settings = tools.settings if isinstance(tools.settings, PlacesSettings) else PlacesSettings()
-    return connect(settings, tools.http, tools.clock)
+    return connect(settings, tools.http, tools.clock, Budget(tools, settings.daily_calls).spend)

@@ -54,6 +54,18 @@ class DayQuotaError(PlacesError):
         return Hold(str(self), after=until_next_day(now))
 
 
+class BudgetError(PlacesError):
+    """Our own limit for today is reached; Google was not even asked."""
+
+    def __init__(self, words: str, resumes_at: datetime | None) -> None:
+        super().__init__(words)
+        self.resumes_at = resumes_at
+
+    def verdict(self, now: datetime) -> Hold:
+        left = (self.resumes_at - now).total_seconds() if self.resumes_at else _REFUSED_SECONDS
+        return Hold(str(self), after=max(left, 1.0))
+
+
 class GoneError(PlacesError):
     """The place is no more, or never was."""
 

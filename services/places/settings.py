@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from pydantic import SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from services.settings import PipelineSettings
@@ -18,6 +18,8 @@ class PlacesSettings(PipelineSettings):
     """Without one the two workflows wait; the others run."""
     api: Literal["new", "legacy"] = "new"
     """`legacy` for old projects that have only that one switched on."""
+    daily_calls: int = Field(default=1000, ge=0)
+    """Calls a day, to begin with; later: `SELECT scheduler.set_budget('google_places', …)`."""
     base_url: str | None = None
     """Where the API is, if not at Google."""
     language: str | None = None

@@ -1,6 +1,6 @@
 """One call to Google over HTTP."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -21,8 +21,10 @@ class Reply:
 class Transport:
     """What fails before Google has said anything is the same for both APIs."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: Http, spend: Callable[[], Awaitable[None]] | None = None) -> None:
         self._http = http
+        self._spend = spend
+        """Asked before every call; it raises if there must be none."""
 
     async def call(
         self,
@@ -33,6 +35,8 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         body: Json | None = None,
     ) -> Reply:
+        if self._spend is not None:
+            await self._spend()
         try:
             answer = await self._http.request(method, url, params=params, headers=headers, json=body)
         except httpx.TimeoutException as error:

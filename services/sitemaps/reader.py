@@ -23,6 +23,10 @@ _LONGEST_ENTITY = 12
 
 _ROOT = re.compile(rb"<(?:[A-Za-z][\w.-]{0,40}:)?([A-Za-z][\w.-]{0,40})[\s>/]")
 _PROLOG = re.compile(rb"\s*(?:<\?.*?\?>|<!--.*?-->)", re.DOTALL)
+# nobody who sends these bytes means it
+_WRONG_ENCODING = re.compile(
+    rb"\A(<\?xml[^>]{0,100}?)encoding\s{0,5}=\s{0,5}[\"']utf-?16[^\"'>]{0,5}[\"']", re.IGNORECASE
+)
 _EMPTY = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -77,6 +81,8 @@ class SitemapReader:
         self.count = 0
         self.size = 0
         self.stopped = ""
+        self.flaw = ""
+        """What is broken about its XML; what could be read all the same counts."""
         self.has_lastmod = self.has_priority = self.has_changefreq = False
         self._extended = dict.fromkeys(_EXTENSIONS.values(), 0)
 
@@ -110,9 +116,14 @@ class SitemapReader:
         entries = self._read(self._begin()) if self._head is not None else []
         if self.format == "text":
             entries += self._take(self._lines.splitlines())
-        elif self._parser is not None and not self.stopped:
-            self._close(self._parser)
-            entries += self._collect()
+        elif self._parser is not None:
+            if not self.stopped:
+                self._close(self._parser)
+                entries += self._collect()
+            fatal = self._parser.feed_error_log.filter_from_fatals()
+            self.flaw = " ".join(str(fatal[0].message).split())[:200] if len(fatal) else ""
+            if self.flaw and not self.count:
+                raise NotASitemapError(f"broken XML: {self.flaw}")
         return entries
 
     def _begin(self) -> bytes:
@@ -125,6 +136,7 @@ class SitemapReader:
             raise NotASitemapError("UTF-16, which sitemaps may not use")
         if text.startswith(b"<"):
             self._shape(text)
+            text = _WRONG_ENCODING.sub(rb"\1", text, count=1)
         elif re.match(rb"https?://\S", text, re.IGNORECASE):
             self.format = "text"
         else:

@@ -21,6 +21,7 @@ class UnusableUrlError(ValueError):
 def normal_url(written: str, base: str = "") -> str:
     """Absolute, host in lower case, no fragment, no credentials, no default port, no tracking; or raises."""
     try:
+        written.encode()  # half a character has no spelling in a URL
         parts = urlsplit(urljoin(base, written.strip()))
         port = parts.port
     except ValueError:

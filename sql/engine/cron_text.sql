@@ -52,7 +52,7 @@ BEGIN
                 USING ERRCODE = 'invalid_parameter_value', HINT = format('Use numbers from %s to %s, smaller first, and a step of at least 1.', lowest, highest);
         END IF;
         -- */7 minutes fires at :56 and again at :00: the interval people read is not the one they get
-        IF m[1] IS NOT NULL AND step > 1 AND (span IS NULL OR span % step <> 0) THEN
+        IF (m[1] IS NOT NULL OR first = lowest AND last = highest) AND step > 1 AND (span IS NULL OR span % step <> 0) THEN
             RAISE EXCEPTION 'schedule %: every % %s cannot be kept evenly', quote_literal(schedule), step, label
                 USING ERRCODE = 'invalid_parameter_value',
                       HINT = CASE WHEN span IS NULL THEN format('Steps over the %s field start anew each month or week; list the days instead, such as 1,8,15,22.', label)

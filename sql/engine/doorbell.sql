@@ -28,7 +28,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION scheduler.taken_over() IS 'Trigger: someone changed the status of a running item, so the run that has it must not finish it any more.';
+COMMENT ON FUNCTION scheduler.taken_over() IS 'Trigger: someone changed the status of a running item or deleted its row, so the run that has it must not finish it any more.';
 
 CREATE OR REPLACE FUNCTION scheduler._ring(workflow text) RETURNS void
 LANGUAGE sql

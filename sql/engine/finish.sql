@@ -24,8 +24,10 @@ BEGIN
         FROM (SELECT DISTINCT u.key FROM unnest(wanted) AS u (key)) AS a JOIN unnest(r.keys) AS k (key) ON k.key = a.key;
     END IF;
     -- what a person wrote over meanwhile is no longer the run's, whatever the row says now
-    SELECT array_agg(m) INTO taken FROM unnest(mine) AS m
-    WHERE EXISTS (SELECT FROM scheduler.takeover AS t WHERE t.workflow = r.workflow AND t.upto >= r.id AND t.key = m);
+    IF EXISTS (SELECT FROM scheduler.takeover AS t WHERE t.workflow = r.workflow) THEN
+        SELECT array_agg(m) INTO taken FROM unnest(mine) AS m
+        WHERE EXISTS (SELECT FROM scheduler.takeover AS t WHERE t.workflow = r.workflow AND t.upto >= r.id AND t.key = m);
+    END IF;
     IF taken IS NOT NULL THEN
         PERFORM scheduler._settle(r, taken, 'discarded', 0, cardinality(taken), NULL);
         SELECT * INTO r FROM scheduler.run AS x WHERE x.id = _fence.run;
@@ -140,7 +142,9 @@ BEGIN
         w := scheduler._live(r.workflow);
         changes := CASE WHEN w.error_column IS NOT NULL THEN format(', %I = NULL', w.error_column) ELSE '' END;
         IF words IS NULL THEN
-            EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$I = %5$s%6$s WHERE t.%1$I = ANY ($1::%3$s[]) AND t.%4$I = %7$s RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
+            -- (SELECT $1) hides how many keys there are. Told of a thousand, the planner reads the whole of a middling table
+            -- instead of its index: 16 ms for 1000 of 33,000 rows, and more with each dead row.
+            EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$I = %5$s%6$s WHERE t.%1$I = ANY ((SELECT $1)::%3$s[]) AND t.%4$I = %7$s RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
                            w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.completed), changes, scheduler._running_word(w))
                 INTO done USING f.mine;
         ELSE

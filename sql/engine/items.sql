@@ -44,7 +44,9 @@ AS $$
 DECLARE
     canonical text[];
 BEGIN
-    EXECUTE format('SELECT array_agg(DISTINCT k::%1$s::text) FROM unnest($1) AS k WHERE k IS NOT NULL', format_type(w.key_type, -1)) INTO canonical USING ids;
+    -- as the row spells it: 1 and 1.00 are one number
+    EXECUTE format('SELECT array_agg(DISTINCT coalesce(t.%2$I::text, k::%1$s::text)) FROM unnest($1) AS k LEFT JOIN %3$s AS t ON t.%2$I = k::%1$s WHERE k IS NOT NULL',
+                   format_type(w.key_type, -1), w.key_column, w.relation) INTO canonical USING ids;
     RETURN coalesce(canonical, '{}');
 EXCEPTION
     WHEN data_exception THEN
@@ -64,14 +66,14 @@ DECLARE
 BEGIN
     IF w.processing IS NULL THEN
         -- the row never left Queued
-        EXECUTE format('SELECT array_agg(t.%1$I::text) FROM %2$s AS t WHERE t.%1$I = ANY ($1::%3$s[]) AND t.%4$I = %5$s',
+        EXECUTE format('SELECT array_agg(t.%1$I::text) FROM %2$s AS t WHERE t.%1$I = ANY ((SELECT $1)::%3$s[]) AND t.%4$I = %5$s',
                        w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.queued))
             INTO moved USING keys;
     ELSE
         EXECUTE format($sql$
             WITH c AS MATERIALIZED (
                 SELECT t.%1$I AS key FROM %2$s AS t
-                WHERE t.%1$I = ANY ($1::%3$s[]) AND t.%4$I = %6$s
+                WHERE t.%1$I = ANY ((SELECT $1)::%3$s[]) AND t.%4$I = %6$s
                 FOR NO KEY UPDATE %7$s
             ), u AS (
                 UPDATE %2$s AS t SET %4$I = %5$s FROM c WHERE t.%1$I = c.key RETURNING t.%1$I::text AS key

@@ -61,6 +61,34 @@ END
 $$;
 COMMENT ON FUNCTION scheduler._retain() IS 'Internal: forgets runs after 7 days, audit after 90, statistics per minute after 2 days, cron history after 2 days.';
 
+CREATE OR REPLACE FUNCTION scheduler._forget_settled(w scheduler.workflow) RETURNS integer
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    gone integer;
+BEGIN
+    -- A person deleted the row or gave it another word, so the ledger has nothing to say of it any more. Each entry has its
+    -- minute of the hour, and its row is looked up by key: a long dead letter costs little, and the table is never read.
+    EXECUTE format($sql$
+        WITH mine AS MATERIALIZED (
+            SELECT a.key FROM scheduler.attempt AS a
+            WHERE a.workflow = $1 AND a.state <> 'waiting' AND a.last_at < now() - interval '1 minute'
+              AND (hashtext(a.key) & 1073741823) %% 60 = extract(minute FROM now())
+              AND (SELECT t.%1$I IN (%2$s, %3$s)
+                          OR CASE a.state WHEN 'cancelled' THEN t.%1$I IS NOT DISTINCT FROM %4$s ELSE t.%1$I = %5$s END
+                   FROM %6$s AS t WHERE t.%7$I = a.key::%8$s) IS NOT TRUE
+            LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED
+        )
+        DELETE FROM scheduler.attempt AS a USING mine WHERE a.workflow = $1 AND a.key = mine.key
+        $sql$, w.status_column, scheduler._word(w, w.queued), scheduler._running_word(w), scheduler._word(w, w.idle), scheduler._word(w, w.failed), w.relation, w.key_column, format_type(w.key_type, -1))
+        USING w.name;
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END
+$$;
+COMMENT ON FUNCTION scheduler._forget_settled(scheduler.workflow) IS 'Internal: takes items out of the ledger whose row is gone or shows another word by now; each is looked at once an hour.';
+
 CREATE OR REPLACE FUNCTION scheduler._catch_up(clock text, tolerance interval) RETURNS TABLE (workflow text, queued integer, note text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -102,6 +130,7 @@ SET lock_timeout = '2s'
 AS $$
 DECLARE
     name text;
+    settled bigint := 0;
     began timestamptz := clock_timestamp();
 BEGIN
     PERFORM scheduler._require_read_committed();
@@ -123,6 +152,9 @@ BEGIN
                 PERFORM scheduler._take_over(name);
             END IF;
             rolled_up := rolled_up + scheduler._roll_up(name);
+            IF EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = name AND a.state <> 'waiting') THEN
+                settled := settled + scheduler._forget_settled(scheduler._live(name));
+            END IF;
             UPDATE scheduler.state AS s SET problem = NULL, problem_at = NULL
             WHERE s.workflow = name AND s.problem IS NOT NULL AND s.problem_at < now() - interval '5 minutes';
         EXCEPTION WHEN OTHERS THEN
@@ -131,7 +163,7 @@ BEGIN
     END LOOP;
     -- pg_cron never makes up slots that passed while the server was down
     SELECT count(*) INTO caught_up FROM scheduler._catch_up(coalesce(clock, 'maintain'), interval '30 seconds');
-    forgotten := scheduler._retain();
+    forgotten := settled + scheduler._retain();
     UPDATE scheduler.control SET maintained_at = now(), maintained_by = coalesce(clock, 'person'), maintain_took = clock_timestamp() - began,
                                  pg_cron_seen_at = CASE WHEN clock = 'pg_cron' THEN now() ELSE pg_cron_seen_at END;
     RETURN NEXT;

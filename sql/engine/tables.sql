@@ -201,7 +201,25 @@ CREATE TABLE scheduler.audit (
     detail   jsonb NOT NULL DEFAULT '{}'
 );
 CREATE INDEX audit_at ON scheduler.audit (at);
+-- the doctor asks for each workflow under which name its table was registered
+CREATE INDEX audit_created ON scheduler.audit (workflow, id) WHERE action = 'create_workflow';
 COMMENT ON TABLE scheduler.audit IS 'Who did what, when: one row for each call of an operating function.';
+
+CREATE TABLE scheduler.alert (
+    id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at       timestamptz NOT NULL DEFAULT now(),
+    workflow text NOT NULL REFERENCES scheduler.workflow (name) ON DELETE CASCADE,
+    code     text NOT NULL,
+    event    text NOT NULL CHECK (event IN ('raised', 'cleared')),
+    text     text NOT NULL,
+    fix      text NOT NULL,
+    tries    integer NOT NULL DEFAULT 0,
+    again_at timestamptz,
+    sent_at  timestamptz
+);
+CREATE INDEX alert_workflow ON scheduler.alert (workflow, code, id);
+COMMENT ON TABLE scheduler.alert IS 'What listeners with ALERT_WEBHOOK_URL have told the webhook: one row a change. Empty where no listener has one.';
+COMMENT ON COLUMN scheduler.alert.again_at IS 'When to send it, or to send it again if nobody has said by then that it arrived; NULL: it arrived, or was given up after five tries.';
 
 CREATE TABLE scheduler.stat (
     workflow  text NOT NULL REFERENCES scheduler.workflow (name) ON DELETE CASCADE,

@@ -10,8 +10,8 @@ AS $$
             '(://)[^/@\s]+@', '\1***@', 'g'),
             -- key=value and "key": "value" for names that smell of a secret
             '(?i)((?:api[_-]?key|key|token|secret|passw(?:or)?d|pwd|signature|sig|auth|credential)["'']?\s*[=:]\s*["'']?)[^\s&"'',;)]+', '\1***', 'g'),
-            -- Authorization headers
-            '(?i)((?:authorization["'']?\s*[:=]\s*["'']?)?\m(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}', '\1***', 'g'),
+            -- Authorization headers of any scheme
+            '(?i)(authorization["'']?\s*[:=]\s*["'']?(?:\w+\s+)?|\m(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}', '\1***', 'g'),
             -- Google API keys wherever they stand
             'AIza[0-9A-Za-z_-]{20,}', '***', 'g'),
         1024)
@@ -19,14 +19,24 @@ $$;
 COMMENT ON FUNCTION scheduler.redact(text) IS 'Error text fit to be stored: secrets replaced by ***, at most 1024 characters.';
 
 CREATE OR REPLACE FUNCTION scheduler._shape(message text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT left(regexp_replace(regexp_replace(regexp_replace(regexp_replace(message,
-        'https?://[^\s"''<>]+', '<url>', 'g'),
-        '[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}', '<uuid>', 'g'),
-        '''[^'']{1,200}''|"[^"]{1,200}"', '<text>', 'g'),
-        '\d+', '#', 'g'), 200)
+DECLARE
+    shape text := message;
+BEGIN
+    -- asking first whether there is anything to fold halves the time of a page that groups a thousand errors
+    IF strpos(shape, '://') > 0 THEN
+        shape := regexp_replace(shape, 'https?://[^\s"''<>]+', '<url>', 'g');
+    END IF;
+    IF strpos(shape, '-') > 0 THEN
+        shape := regexp_replace(shape, '[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}', '<uuid>', 'g');
+    END IF;
+    IF strpos(shape, '''') > 0 OR strpos(shape, '"') > 0 THEN
+        shape := regexp_replace(shape, '''[^'']{1,200}''|"[^"]{1,200}"', '<text>', 'g');
+    END IF;
+    RETURN left(regexp_replace(shape, '\d+', '#', 'g'), 200);
+END
 $$;
 COMMENT ON FUNCTION scheduler._shape(text) IS 'Internal: an error text without its numbers, ids and quoted words, to group by.';
 
@@ -40,26 +50,46 @@ $$;
 COMMENT ON FUNCTION scheduler.duration_bucket(double precision) IS 'Which of the 48 histogram buckets a duration falls in: two to an octave, 1 ms to 2.5 hours.';
 
 CREATE OR REPLACE FUNCTION scheduler.histogram_percentile(histogram bigint[], fraction double precision) RETURNS interval
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    -- the upper edge of the bucket that holds the item at that rank
-    SELECT make_interval(secs => power(2, (b.n - 1) / 2.0) / 1000)
-    FROM (SELECT u.n, sum(u.items) OVER (ORDER BY u.n) AS upto, sum(u.items) OVER () AS total
-          FROM unnest(histogram) WITH ORDINALITY AS u (items, n)) AS b
-    WHERE b.total > 0 AND b.upto >= fraction * b.total
-    ORDER BY b.n LIMIT 1
+DECLARE
+    items bigint;
+    total bigint := 0;
+    upto bigint := 0;
+BEGIN
+    -- loops over 48 numbers: a quarter of the time of one query with window functions
+    FOREACH items IN ARRAY histogram LOOP
+        total := total + items;
+    END LOOP;
+    IF total > 0 THEN
+        FOR n IN 1 .. cardinality(histogram) LOOP
+            upto := upto + histogram[n];
+            IF upto >= fraction * total THEN
+                -- the upper edge of the bucket that holds the item at that rank
+                RETURN make_interval(secs => power(2, (n - 1) / 2.0) / 1000);
+            END IF;
+        END LOOP;
+    END IF;
+    RETURN NULL;
+END
 $$;
 COMMENT ON FUNCTION scheduler.histogram_percentile(bigint[], double precision) IS 'The duration below which that fraction of the items finished, to within half an octave.';
 
 CREATE OR REPLACE FUNCTION scheduler.histogram_add(a bigint[], b bigint[]) RETURNS bigint[]
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT CASE WHEN a IS NULL THEN coalesce(b, '{}') WHEN b IS NULL THEN a
-           ELSE (SELECT coalesce(array_agg(coalesce(x.items, 0) + coalesce(y.items, 0) ORDER BY coalesce(x.n, y.n)), '{}')
-                 FROM unnest(a) WITH ORDINALITY AS x (items, n)
-                 FULL JOIN unnest(b) WITH ORDINALITY AS y (items, n) USING (n)) END
+DECLARE
+    joined bigint[] := coalesce(a, b, '{}');
+BEGIN
+    IF a IS NOT NULL AND b IS NOT NULL THEN
+        FOR n IN 1 .. greatest(cardinality(a), cardinality(b)) LOOP
+            joined[n] := coalesce(a[n], 0) + coalesce(b[n], 0);
+        END LOOP;
+    END IF;
+    RETURN joined;
+END
 $$;
 COMMENT ON FUNCTION scheduler.histogram_add(bigint[], bigint[]) IS 'Two histograms as one.';
 

@@ -2,110 +2,6 @@
 -- They run with the caller's rights, because only the owner of a table may put an index and triggers on it. What goes
 -- into the engine's own tables goes through _register and _unregister, which check again.
 
-CREATE OR REPLACE FUNCTION scheduler._check_name(name text) RETURNS void
-LANGUAGE plpgsql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF name IS NULL OR name !~ '^[a-z][a-z0-9_]{0,39}$' THEN
-        RAISE EXCEPTION '% cannot be the name of a workflow', coalesce(quote_literal(name), 'NULL')
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'Use lower-case letters, digits and _, a letter first, at most 40 characters.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION scheduler._check_name(text) IS 'Internal: refuses names that are not plain.';
-
-CREATE OR REPLACE FUNCTION scheduler._check_free(name text) RETURNS void
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    PERFORM scheduler._check_name(name);
-    IF name = 'maintain' THEN
-        RAISE EXCEPTION 'maintain is the engine''s own job' USING ERRCODE = 'invalid_parameter_value', HINT = 'Choose another name.';
-    END IF;
-    IF EXISTS (SELECT FROM scheduler.workflow AS x WHERE x.name = _check_free.name) THEN
-        RAISE EXCEPTION 'workflow % exists already', name
-            USING ERRCODE = 'duplicate_object', HINT = format('Change it with scheduler.alter_workflow(%1$L, …), or remove it with scheduler.drop_workflow(%1$L).', name);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION scheduler._check_free(text) IS 'Internal: refuses a name that is not plain, reserved or taken.';
-
-CREATE OR REPLACE FUNCTION scheduler._check_settings(w scheduler.workflow) RETURNS void
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    rule record;
-BEGIN
-    FOR rule IN
-        SELECT * FROM (VALUES
-            ('batch_size', w.batch_size::text, w.batch_size BETWEEN 1 AND 10000, 'a number from 1 to 10000'),
-            ('max_instances', w.max_instances::text, coalesce(w.max_instances BETWEEN 1 AND 10000, true), 'a number from 1 to 10000, or NULL for no limit; pause() stops a workflow'),
-            ('concurrency', w.concurrency::text, w.concurrency BETWEEN 1 AND 10000, 'a number from 1 to 10000'),
-            ('rate_limit', w.rate_limit::text, coalesce(w.rate_limit > 0, true), 'a number above 0, or NULL for no limit'),
-            ('rate_period', w.rate_period::text, w.rate_period BETWEEN '1 second' AND '1 day', 'an interval from 1 second to 1 day'),
-            ('lease', w.lease::text, w.lease BETWEEN '1 second' AND '1 day', 'an interval from 1 second to 1 day'),
-            ('timeout', w.timeout::text, w.timeout BETWEEN '1 second' AND '7 days', 'an interval from 1 second to 7 days'),
-            ('max_attempts', w.max_attempts::text, w.max_attempts BETWEEN 1 AND 1000, 'a number from 1 to 1000'),
-            ('backoff', w.backoff::text, w.backoff >= '0', 'an interval of 0 or more'),
-            ('backoff_max', w.backoff_max::text, w.backoff_max >= w.backoff, 'an interval no shorter than backoff'),
-            ('grace', w.grace::text, coalesce(w.grace > '0', true), 'an interval above 0, or NULL to make up every missed slot once'),
-            ('breaker', w.breaker::text, w.breaker IS NOT NULL, 'true or false'),
-            ('downstream_limit', w.downstream_limit::text, w.downstream_limit > 0, 'a number above 0'),
-            ('doorbell', w.doorbell, w.doorbell IN ('commit', 'dispatch', 'off'), 'commit, dispatch or off')
-        ) AS r (name, value, kept, allowed)
-    LOOP
-        IF rule.kept IS NOT TRUE THEN
-            RAISE EXCEPTION '% cannot be %', rule.name, coalesce(quote_literal(rule.value), 'NULL')
-                USING ERRCODE = 'invalid_parameter_value', HINT = format('Give %s.', rule.allowed);
-        END IF;
-    END LOOP;
-    PERFORM scheduler._check_schedule(w.schedule);
-    IF w.downstream IS NOT NULL THEN
-        PERFORM scheduler._workflow(w.downstream);
-        IF w.downstream = w.name THEN
-            RAISE EXCEPTION 'workflow % cannot be its own downstream', w.name
-                USING ERRCODE = 'invalid_parameter_value', HINT = 'Name the workflow that takes over its results.';
-        END IF;
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION scheduler._check_settings(scheduler.workflow) IS 'Internal: refuses limits and intervals that make no sense, and says what does.';
-
-CREATE OR REPLACE FUNCTION scheduler._check_words(w scheduler.workflow) RETURNS void
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    given record;
-    twice text;
-BEGIN
-    IF w.queued IS NULL OR w.completed IS NULL OR w.failed IS NULL THEN
-        RAISE EXCEPTION 'the queued, completed and failed words cannot be NULL'
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'Only processing and idle may be NULL.';
-    END IF;
-    FOR given IN
-        SELECT * FROM (VALUES ('queued', w.queued), ('processing', w.processing), ('completed', w.completed), ('failed', w.failed), ('idle', w.idle)) AS v (role, word)
-        WHERE word IS NOT NULL
-    LOOP
-        PERFORM scheduler._check_word(w.relation, w.status_column, given.word, given.role);
-    END LOOP;
-    -- idle may be the failed word, where the column has no other to go back to
-    SELECT v.word INTO twice FROM unnest(ARRAY[w.queued, w.processing, w.completed, w.failed]) AS v (word)
-    WHERE v.word IS NOT NULL GROUP BY v.word HAVING count(*) > 1;
-    IF twice IS NULL AND w.idle IN (w.queued, w.processing, w.completed) THEN
-        twice := w.idle;
-    END IF;
-    IF twice IS NOT NULL THEN
-        RAISE EXCEPTION 'the word % has two meanings', quote_literal(twice)
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'Queued, processing, completed and failed must be four different words.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION scheduler._check_words(scheduler.workflow) IS 'Internal: the words must differ and be values of the status column.';
-
 CREATE OR REPLACE FUNCTION scheduler._default_idle(w scheduler.workflow) RETURNS text
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -183,6 +79,8 @@ DECLARE
     stranded bigint;
     facts text[];
 BEGIN
+    -- one registration at a time: two at once would grant on one table or schema, which the server answers with an error of its own
+    PERFORM pg_advisory_xact_lock(hashtext('scheduler.create_workflow'));
     PERFORM scheduler._check_free(w.name);
     PERFORM scheduler._check_table(w.relation);
     a := scheduler._check_column(w.relation, w.status_column, 'status_column');
@@ -193,22 +91,8 @@ BEGIN
     w.key_column := scheduler._find_key(w.relation, w.key_column);
     a := scheduler._check_column(w.relation, w.key_column, 'key_column');
     w.key_type := scheduler._base_type(a.atttypid);
-    IF w.key_type IN ('timestamptz'::regtype, 'tstzrange'::regtype, 'interval'::regtype, 'money'::regtype, 'real'::regtype, 'double precision'::regtype) THEN
-        RAISE EXCEPTION 'column % of % cannot be the key: the text of a % depends on the settings of a session', quote_ident(w.key_column), w.relation, w.key_type
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'Name another unique column as key_column, such as an identity column.';
-    END IF;
-    IF w.error_column IS NOT NULL THEN
-        a := scheduler._check_column(w.relation, w.error_column, 'error_column');
-        IF a.attnotnull OR scheduler._base_type(a.atttypid) NOT IN ('text'::regtype, 'varchar'::regtype) THEN
-            RAISE EXCEPTION 'error column % of % must be of a text type and allow NULL', quote_ident(w.error_column), w.relation
-                USING ERRCODE = 'invalid_parameter_value',
-                      HINT = format('ALTER TABLE %s ALTER COLUMN %2$I TYPE text, ALTER COLUMN %2$I DROP NOT NULL; or leave error_column out.', w.relation, w.error_column);
-        END IF;
-        IF a.atttypmod > 0 AND a.atttypmod - 4 < 1024 THEN
-            RAISE EXCEPTION 'error column % of % holds only % characters; error texts have up to 1024', quote_ident(w.error_column), w.relation, a.atttypmod - 4
-                USING ERRCODE = 'invalid_parameter_value', HINT = format('ALTER TABLE %s ALTER COLUMN %I TYPE text;', w.relation, w.error_column);
-        END IF;
-    END IF;
+    PERFORM scheduler._check_key(w);
+    PERFORM scheduler._check_error_column(w);
     IF w.error_column = w.status_column OR w.key_column IN (w.status_column, w.error_column) THEN
         RAISE EXCEPTION 'key, status and error must be three different columns' USING ERRCODE = 'invalid_parameter_value', HINT = 'Name a column of its own for each.';
     END IF;
@@ -425,7 +309,7 @@ LANGUAGE plpgsql
 -- no SET search_path: the predicate is looked up the way the caller would
 AS $$
 DECLARE
-    old scheduler.workflow := scheduler._workflow(name);
+    old scheduler.workflow := scheduler._live(name);
     w scheduler.workflow := old;
     unknown text;
     changed text;
@@ -533,8 +417,9 @@ DECLARE
     exists_still boolean := EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = w.relation);
     running integer;
 BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('scheduler.create_workflow'));
     IF exists_still THEN
-        PERFORM scheduler._check_table(w.relation);
+        PERFORM scheduler._check_owner(w.relation, current_user);
         -- needed for the triggers anyway; taken first, claims that have begun are seen and none begins meanwhile
         EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', w.relation);
     END IF;

@@ -143,6 +143,14 @@ BEGIN
             ('audit', 'action', 'The function that was called.'),
             ('audit', 'affected', 'How many items it changed.'),
             ('audit', 'detail', 'What else it was told.'),
+            ('alert', 'id', 'Larger is younger.'),
+            ('alert', 'at', 'When it changed.'),
+            ('alert', 'code', 'breaker_open, dead_letters_rising or schedule_late.'),
+            ('alert', 'event', 'raised when it began, cleared when it was over.'),
+            ('alert', 'text', 'What the webhook is told, in words.'),
+            ('alert', 'fix', 'The SQL to look closer and to put it right.'),
+            ('alert', 'tries', 'How often a listener took it to send it.'),
+            ('alert', 'sent_at', 'When the webhook had it; NULL: not yet.'),
             ('schema_version', 'version_num', 'The revision in alembic/versions/.')
         )
         SELECT k.oid::regclass AS relation, a.attname AS name, coalesce(own.text, everywhere.text) AS text

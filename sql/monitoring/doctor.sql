@@ -29,7 +29,7 @@ BEGIN
                format('SELECT scheduler.resume(%L);', s.workflow)
         FROM scheduler.state AS s WHERE s.breaker_state <> 'closed'
         UNION ALL
-        SELECT 'info', 'dead_letters', q.workflow, q.dead || ' items are in the dead letter', 'They failed for good (see scheduler.errors) and wait for a person. When the cause is gone:', format('SELECT scheduler.requeue(%L);', q.workflow)
+        SELECT 'info', 'dead_letters', q.workflow, q.dead || CASE q.dead WHEN 1 THEN ' item is' ELSE ' items are' END || ' in the dead letter', 'They failed for good (see scheduler.errors) and wait for a person. When the cause is gone:', format('SELECT scheduler.requeue(%L);', q.workflow)
         FROM (SELECT a.workflow, count(*) AS dead FROM scheduler.attempt AS a WHERE a.state = 'dead' GROUP BY 1) AS q
     ) AS d
     ORDER BY array_position(ARRAY['error', 'warning', 'info'], d.severity), d.workflow NULLS FIRST, d.finding;
@@ -48,8 +48,12 @@ DECLARE
     kind text;
 BEGIN
     PERFORM scheduler._check_table(w.relation);
+    PERFORM scheduler._check_column(w.relation, given.name, given.role)
+    FROM (VALUES (w.key_column::text, 'key_column'), (w.status_column, 'status_column'), (w.error_column, 'error_column'), (w.priority_column, 'priority_column'), (w.age_column, 'age_column')) AS given (name, role)
+    WHERE given.name IS NOT NULL;
+    PERFORM scheduler._check_words(w);
     PERFORM scheduler._grant_table(w);
-    FOREACH kind IN ARRAY ARRAY['queued', 'ready'] LOOP
+    FOREACH kind IN ARRAY ARRAY['queued', 'ready', 'key'] LOOP
         IF scheduler._index_missing(w, kind) THEN
             PERFORM scheduler._drop_index(w, kind);
         END IF;

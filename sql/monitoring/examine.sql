@@ -31,11 +31,9 @@ DECLARE
     repair CONSTANT text := format('SELECT scheduler.repair_workflow(%L);', w.name);
     remove CONSTANT text := format('SELECT scheduler.drop_workflow(%L, force => true);', w.name);
     wanted text;
-    c pg_catalog.pg_class;
     registered_as text := (SELECT a.detail ->> 'table' FROM scheduler.audit AS a WHERE a.action = 'create_workflow' AND a.workflow = w.name ORDER BY a.id DESC LIMIT 1);
 BEGIN
-    SELECT * INTO c FROM pg_catalog.pg_class WHERE oid = w.relation;
-    IF NOT FOUND THEN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = w.relation) THEN
         RETURN QUERY SELECT 'error', 'table_dropped', w.name, coalesce(format('its table, registered as %s, has been dropped', registered_as), 'its table has been dropped'),
                             'It can neither queue nor run anything. Remove the workflow; if the table came back, register it again with create_workflow().', remove;
         RETURN;
@@ -51,8 +49,26 @@ BEGIN
         RETURN QUERY SELECT 'warning', 'table_renamed', w.name, format('its table was renamed from %s to %s, and there is a new %1$s', registered_as, w.relation),
                             'The workflow follows the table it was registered on, so rows of the new one are not worked on. Remove it here and register it on the new table.', remove;
     END IF;
+    FOR wanted IN
+        SELECT format('column %I of %s is %s now and was %s', a.attname, w.relation, scheduler._base_type(a.atttypid), CASE a.attname WHEN w.key_column THEN w.key_type ELSE w.status_type END)
+        FROM pg_catalog.pg_attribute AS a
+        WHERE a.attrelid = w.relation AND (a.attname = w.key_column AND scheduler._base_type(a.atttypid) <> w.key_type OR a.attname = w.status_column AND scheduler._base_type(a.atttypid) <> w.status_type)
+    LOOP
+        RETURN QUERY SELECT 'error', 'type_changed', w.name, wanted, 'The engine still writes its values as of the type it was registered with, which fails now or with the first value that does not fit. Remove the workflow and register it again; the rows stay.', remove;
+    END LOOP;
+    FOR wanted IN
+        SELECT v.word FROM unnest(ARRAY[w.queued, w.processing, w.completed, w.failed, w.idle]) AS v (word)
+        WHERE EXISTS (SELECT FROM pg_catalog.pg_enum WHERE enumtypid = w.status_type) AND v.word IS NOT NULL
+          AND NOT EXISTS (SELECT FROM pg_catalog.pg_enum WHERE enumtypid = w.status_type AND enumlabel = v.word)
+    LOOP
+        RETURN QUERY SELECT 'error', 'word_gone', w.name, format('type %s has no value %L any more', w.status_type, wanted),
+                            'It can neither queue nor run anything. Rename the value back (ALTER TYPE … RENAME VALUE), or remove the workflow and register it again with the new word.', remove;
+    END LOOP;
     IF scheduler._index_missing(w, 'queued') THEN
         RETURN QUERY SELECT 'error', 'index_missing', w.name, 'the index of its queue is missing or invalid', 'Each claim reads the whole table.', repair;
+    END IF;
+    IF scheduler._key_needs_index(w) AND scheduler._index_missing(w, 'key') THEN
+        RETURN QUERY SELECT 'error', 'index_missing', w.name, 'the index of its keys as text is missing or invalid', 'Each result reads the whole table.', repair;
     END IF;
     IF w.ready IS NOT NULL AND scheduler._index_missing(w, 'ready') THEN
         RETURN QUERY SELECT 'info', 'ready_unindexed', w.name, 'no index serves its ready predicate',
@@ -61,15 +77,14 @@ BEGIN
     IF w.doorbell = 'commit' AND (scheduler._trigger_missing(w, 'insert') OR scheduler._trigger_missing(w, 'update')) THEN
         RETURN QUERY SELECT 'warning', 'trigger_missing', w.name, 'a trigger of its doorbell is missing or disabled', 'Rows queued by applications wait for the next poll.', repair;
     END IF;
-    IF w.processing IS NOT NULL AND scheduler._trigger_missing(w, 'takeover') THEN
-        RETURN QUERY SELECT 'warning', 'trigger_missing', w.name, 'the trigger that notices a person''s write to a running item is missing or disabled',
+    IF w.processing IS NOT NULL AND (scheduler._trigger_missing(w, 'takeover') OR scheduler._trigger_missing(w, 'delete')) THEN
+        RETURN QUERY SELECT 'warning', 'trigger_missing', w.name, 'a trigger that notices a person''s write to a running item is missing or disabled',
                             'A result may be written over what a person decided meanwhile.', repair;
     END IF;
     RETURN QUERY
         SELECT 'error', 'grant_missing', w.name, format('the engine lacks %s', string_agg(g.item, ', ' ORDER BY g.item)), format('It cannot work on %s.', w.relation), repair
         FROM scheduler._grants(w) AS g WHERE NOT g.held HAVING count(*) > 0;
-    IF c.relrowsecurity AND NOT EXISTS (SELECT FROM pg_catalog.pg_policy WHERE polrelid = w.relation AND 'scheduler_owner'::regrole = ANY (polroles))
-       AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'scheduler_owner' AND rolbypassrls) THEN
+    IF scheduler._rows_hidden(w.relation) THEN
         RETURN QUERY SELECT 'error', 'rows_hidden', w.name, format('row security of %s hides its rows from the engine', w.relation), 'What the engine cannot see is never worked on.',
                             format('CREATE POLICY scrapersky ON %s TO scheduler_owner, scheduler_listener USING (true);', w.relation);
     END IF;
@@ -84,10 +99,9 @@ AS $$
     WITH leaf AS (
         -- rows live in the partitions of a partitioned table
         SELECT c.oid::regclass AS name, c.reltuples, coalesce(o.enabled, 'true')::boolean AS vacuumed,
-               coalesce(o.scale, current_setting('autovacuum_vacuum_scale_factor'))::double precision AS scale, s.n_live_tup AS live, s.n_dead_tup AS dead
+               coalesce(o.scale, current_setting('autovacuum_vacuum_scale_factor'))::double precision AS scale, pg_catalog.pg_stat_get_live_tuples(c.oid) AS live, pg_catalog.pg_stat_get_dead_tuples(c.oid) AS dead
         FROM (SELECT w.relation AS id UNION SELECT p.relid FROM pg_catalog.pg_partition_tree(w.relation) AS p) AS t
         JOIN pg_catalog.pg_class AS c ON c.oid = t.id AND c.relkind = 'r'
-        LEFT JOIN pg_catalog.pg_stat_all_tables AS s ON s.relid = c.oid
         CROSS JOIN LATERAL (SELECT max(x.option_value) FILTER (WHERE x.option_name = 'autovacuum_enabled') AS enabled,
                                    max(x.option_value) FILTER (WHERE x.option_name = 'autovacuum_vacuum_scale_factor') AS scale
                             FROM pg_catalog.pg_options_to_table(c.reloptions) AS x) AS o

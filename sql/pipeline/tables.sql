@@ -297,6 +297,7 @@ CREATE TABLE public.contact (
     UNIQUE (domain_id, email),
     CONSTRAINT contact_reachable_check CHECK (email IS NOT NULL OR phone IS NOT NULL)
 );
+CREATE INDEX contact_created_at ON public.contact (created_at);
 CREATE INDEX contact_email ON public.contact (email);
 CREATE INDEX contact_page_id ON public.contact (page_id);
 -- a rerun finds its phone-only contacts again

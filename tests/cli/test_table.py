@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from listener.cli.table import columns_of, cut, duration, moment, plain, show, table
+from listener.cli.table import Estimate, columns_of, cut, duration, moment, plain, show, table
 
 ROWS = [
     ["domain_extraction", 12, timedelta(seconds=90), "connection refused by the other side after a very long time"],
@@ -83,3 +83,15 @@ def test_moments_are_told_from_now_on() -> None:
 def test_programs_get_numbers_and_iso_times() -> None:
     assert [plain(value) for value in (timedelta(minutes=1), Decimal("0.5"), Decimal(3), None)] == [60.0, 0.5, 3, None]
     assert plain(datetime(2026, 1, 2, tzinfo=UTC)) == "2026-01-02T00:00:00+00:00"
+
+
+def test_an_error_keeps_more_room_than_the_id_beside_it() -> None:
+    row = ("a27db22f-e78c-4729-a49b-9129989ffba5", "no such host: old-bakery.example")
+    shown = table(["key", "error"], [row], width=44)
+    assert "no such host: old-bakery.example" in shown
+    assert "a27db…fba5" in shown
+
+
+def test_an_estimate_looks_like_one_and_stands_with_the_numbers() -> None:
+    assert table(["queued"], [(Estimate(30494),), (7,)]).splitlines()[2:] == ["~30494", "     7"]
+    assert plain(Estimate(5)) == 5

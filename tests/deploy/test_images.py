@@ -5,10 +5,12 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.deploy.files import DEPLOY, ROOT
 
@@ -41,3 +43,12 @@ def test_every_library_of_the_image_is_pinned() -> None:
     pins: dict[str, Any] = runpy.run_path(str(DEPLOY / "listener" / "pins.py"))
     pinned = re.findall(r"^([a-z0-9-]+)==", pins["FILE"].read_text(), re.MULTILINE)
     assert sorted(set(pins["closure"]()) ^ set(pinned)) == [], "dependencies have changed: run `make pins`"
+
+
+def test_the_pinned_versions_are_those_the_project_asks_for() -> None:
+    """An old pin would bring back what a raised minimum was to get rid of."""
+    text = (DEPLOY / "listener" / "constraints.txt").read_text()
+    pins = dict(re.findall(r"^([a-z0-9-]+)==(\S+)$", text, re.MULTILINE))
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    wanted = [Requirement(line) for line in asked]
+    assert [str(one) for one in wanted if not one.specifier.contains(pins[one.name.lower()])] == []

@@ -15,13 +15,8 @@ import yaml
 
 from docs import reference
 from tests.conftest import migrated
-from tests.docs.pages import ROOT, Block, anchors, blocks, links, pages
-from tests.listener.started import bench_on
+from tests.docs.pages import LITERAL, ROOT, anchors, blocks, links, pages, runnable
 from tests.servers import Postgres
-from tests.sql.queue import one
-from tests.waiting import PATIENCE, wait_until
-
-QUICKSTART = ROOT / "docs" / "quickstart.md"
 
 
 def name_of(page: Path) -> str:
@@ -76,45 +71,31 @@ def test_every_function_and_setting_has_words_of_its_own(db: psycopg.Connection)
     assert "|  |\n" not in table.partition("<!-- end")[0]
 
 
-def runnable(page: Path) -> list[Block]:
-    """Code below a line `<!-- run -->`."""
-    marked = re.findall(r"^<!-- run -->\n```(\w+)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    return [Block(page, kind, code) for kind, code in marked]
-
-
-@pytest.mark.parametrize("page", [page for page in pages() if runnable(page) and page != QUICKSTART], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in pages() if runnable(page) and page not in LITERAL], ids=name_of)
 def test_its_sql_runs_from_top_to_bottom(page: Path, db: psycopg.Connection) -> None:
     for block in runnable(page):
         assert block.kind == "sql"
         db.execute(block.code.encode())
 
 
-@pytest.mark.slow
-def test_the_quickstart_leads_from_nothing_to_ones_own_table_and_back(
-    database: str, db: psycopg.Connection, tmp_path: Path
-) -> None:
-    register, preview, grants, repair, back = [block.code.encode() for block in runnable(QUICKSTART)]
-    (name, code), *_ = re.findall(
-        r"^<!-- file (\S+) -->\n```python\n(.*?)^```$", QUICKSTART.read_text(), re.MULTILINE | re.DOTALL
-    )
-    (entry,) = (tomllib.loads(block.code) for block in blocks(QUICKSTART) if block.kind == "toml")
-    ((workflow, target),) = entry["project"]["entry-points"]["scrapersky.workflows"].items()
-    db.execute(register)
-    assert len(db.execute(preview).fetchall()) == 5
-    db.execute(grants)
-    with bench_on(database, tmp_path) as bench:
-        (tmp_path / name).write_text(code)
-        listener = bench.start(entries=(f"{workflow} = {target}",))
-        db.execute("SELECT scheduler.dispatch('letters')")
-        end = ["Completed", "Completed", "Failed", "Completed", "Completed", None, None, None]
-        wait_until(lambda: list(bench.statuses("letter").values()) == end, PATIENCE, listener.log())
-        assert one(db, "SELECT count(*) FROM sent") == 4
-        assert "dead letter" in one(db, "SELECT scheduler.why('letters', 3)")
-        assert listener.stop() == 0
-    db.execute(repair)
-    assert one(db, "SELECT status FROM letter WHERE id = 3") == "Queued"
-    db.execute(back)
-    assert one(db, "SELECT count(*) FROM scheduler.workflow") == 0
+def test_the_runbook_has_what_is_asked_for_at_night() -> None:
+    _, *sections = (ROOT / "docs" / "runbook.md").read_text().split("\n## ")
+    titles = [section.splitlines()[0] for section in sections]
+    assert titles == [
+        *(
+            "Queue growing",
+            "Listener down",
+            "Scheduler silent",
+            "Poison item",
+            "Disk full",
+            "Failover",
+            "Upgrade",
+            "Drain",
+        )
+    ]
+    for section in sections:
+        for part in ("**Means:**", "<!-- run -->\n```sql", "**Safe:**", "**Unsafe:**"):
+            assert part in section, f"{section.splitlines()[0]}: no {part}"
 
 
 def test_the_site_can_be_built(tmp_path: Path) -> None:

@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-Mode = Literal["pass", "slow", "stall"]
-_SLOW_SECONDS = 0.05
+Mode = Literal["pass", "slow", "stall", "flap"]
+_FLAP_BYTES = 8192
+"""After so many bytes a flapping network cuts the connection."""
 
 
 class Proxy:
     """`stall` forwards nothing and says nothing, as a silent partition does; what was under way arrives later."""
 
     def __init__(self, target: int) -> None:
-        self._target = target
+        self.target = target
+        """The server's port; a new one counts for new connections."""
         self._mode: Mode = "pass"
+        self.delay = 0.05
+        """How long each packet takes while the network is slow."""
         self._flows = asyncio.Event()
         self._flows.set()
         self._loop = asyncio.new_event_loop()
@@ -69,7 +73,7 @@ class Proxy:
         # a task of a stream server that ends as cancelled is reported as an error
         with contextlib.suppress(OSError, asyncio.CancelledError):
             try:
-                there, back = await asyncio.open_connection("127.0.0.1", self._target)
+                there, back = await asyncio.open_connection("127.0.0.1", self.target)
                 self._writers.add(back)
                 try:
                     await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
@@ -81,10 +85,15 @@ class Proxy:
                 writer.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        passed = 0
         try:
             while data := await reader.read(65536):
                 if self.mode == "slow":
-                    await asyncio.sleep(_SLOW_SECONDS)
+                    await asyncio.sleep(self.delay)
+                passed = passed + len(data) if self.mode == "flap" else 0
+                if passed > _FLAP_BYTES:
+                    writer.transport.abort()
+                    return
                 await self._flows.wait()
                 writer.write(data)
                 await writer.drain()

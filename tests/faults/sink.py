@@ -1,6 +1,7 @@
-"""The world outside: an HTTP service that counts how often it was called for each item."""
+"""The world outside: an HTTP service that counts how often it was called for each item, and can be out of order."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +11,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Sink:
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
+        self.moments: list[float] = []
+        """When each call came, by the clock of the machine."""
+        self.status = 204
+        self.retry_after: str | None = None
         self._lock = threading.Lock()
 
     def hit(self, key: str) -> None:
         with self._lock:
             self.calls[key] += 1
+            self.moments.append(time.time())
 
     @property
     def repeated(self) -> int:
@@ -31,7 +37,9 @@ def sink_on_loopback() -> Iterator[tuple[Sink, str]]:
 
         def do_POST(self) -> None:
             sink.hit(self.headers["Idempotency-Key"])
-            self.send_response(204)
+            self.send_response(sink.status)
+            if sink.retry_after is not None:
+                self.send_header("Retry-After", sink.retry_after)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
@@ -40,6 +48,7 @@ def sink_on_loopback() -> Iterator[tuple[Sink, str]]:
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
+        request_queue_size = 200
 
         def handle_error(self, request: object, client_address: object) -> None:
             """A listener that was killed in the middle of a call is what this is here for."""

@@ -27,6 +27,13 @@ class Standby:
         options = f"-p {self.port} -c unix_socket_directories={self._data.parent}"
         self._pg_ctl("start", "-l", str(self._data.parent / "standby.log"), "-o", options)
 
+    def hold_back(self) -> None:
+        """Receive nothing more: as a standby that has fallen behind."""
+        settings = self._data / "postgresql.auto.conf"
+        settings.write_text(settings.read_text() + "primary_conninfo = ''\n")
+        self._pg_ctl("reload")
+        wait_until(lambda: _execute(self._primary, _STREAMING) is False, what="the standby to stop following")
+
     def promote(self) -> None:
         self._pg_ctl("promote")
 
@@ -49,8 +56,8 @@ class Standby:
 
 
 @contextmanager
-def standby_of(primary: Throwaway, folder: Path) -> Iterator[Standby]:
-    """A synchronous one: what the primary acknowledges, the standby has."""
+def standby_of(primary: Throwaway, folder: Path, *, synchronous: bool = True) -> Iterator[Standby]:
+    """A synchronous one has what the primary acknowledges; another may be behind."""
     account = Account.unprivileged()
     data = primary.cluster.home.data
     with (data / "pg_hba.conf").open("a") as rules:
@@ -71,16 +78,18 @@ def standby_of(primary: Throwaway, folder: Path) -> Iterator[Standby]:
     standby = Standby(primary, copy, account)
     standby.start()
     try:
-        _execute(primary, sql.SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(NAME))
-        _execute(primary, "ALTER SYSTEM SET synchronous_commit = 'remote_apply'")
-        _execute(primary, "SELECT pg_reload_conf()")
-        wait_until(lambda: _execute(primary, _SYNC), what="the standby to follow")
+        if synchronous:
+            _execute(primary, sql.SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(NAME))
+            _execute(primary, "ALTER SYSTEM SET synchronous_commit = 'remote_apply'")
+            _execute(primary, "SELECT pg_reload_conf()")
+        wait_until(lambda: _execute(primary, _SYNC if synchronous else _STREAMING), what="the standby to follow")
         yield standby
     finally:
         standby.stop()
         shutil.rmtree(copy, ignore_errors=True)
 
 
+_STREAMING = "SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming'"
 _SYNC = "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'sync'"
 
 

@@ -26,6 +26,9 @@ FIGURES = {
     "notify_p99_ms",
     "listener_to_loop_ratio",
     "memory_growth_ratio",
+    "slowest_look_ms",
+    "view_status_ms",
+    "page_pipeline_ms",
 }
 FACTS = {"measured_at", "quick", "rounds", "seconds", "finished_rows", "server", "processor", "cores", "setting_fsync"}
 

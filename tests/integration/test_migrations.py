@@ -522,6 +522,13 @@ def test_the_command_line_says_from_where_to_where(empty_database: str) -> None:
     assert scrapersky("migrate", url=empty_database) == f"{head} → {head}\n"
 
 
+def test_the_command_line_goes_down_only_after_a_yes(database: str) -> None:
+    head = schema.head()
+    asked = CliRunner().invoke(cli.app, ["migrate", "--down", "base"], env={URL_VARIABLE: database})
+    assert (asked.exit_code, schema.current(database)) == (1, head)
+    assert scrapersky("migrate", "--down", "base", "--yes", url=database) == f"{head} → nothing\n"
+
+
 def test_the_printed_sql_gives_the_same_schema(
     empty_database: str, fresh: str, program: Program, dump: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -14,7 +14,9 @@ from listener.errors import UserError
 from services import legacy
 from services.legacy_command import adopt_legacy
 from tests.conftest import Connect
+from tests.listener.started import bench_on
 from tests.sql.queue import one
+from tests.waiting import PATIENCE, wait_until
 
 NAMES = [old.name for old in legacy.OLD]
 TABLES = sorted({old.table for old in legacy.OLD})
@@ -114,6 +116,35 @@ def test_all_six_queues_drain_with_nothing_lost_or_done_twice(database: str, db:
         words = {word.lower(): many for word, many in left.items() if word}
         assert words["processing"] == 1, "only what the old system may still be at work on"
         assert not {"queued", "pending"} & set(words) or old.name == "sitemap_analysis"
+
+
+@pytest.mark.slow
+def test_two_real_listeners_drain_all_six_queues_once_and_the_way_back_works(
+    database: str, db: psycopg.Connection, tmp_path: Path
+) -> None:
+    names = [f"legacy_{old.name}" for old in legacy.OLD]
+    db.execute("CREATE TABLE did (workflow text NOT NULL, key text NOT NULL)")
+    db.execute("GRANT INSERT ON did TO scheduler_listener")
+    with bench_on(database, tmp_path) as bench:
+        before = shape_of(db)
+        for old in legacy.OLD:
+            assert "2 zombies" in legacy.adopt(database, old)[-2]
+        entries = [f"{name} = tests.legacy.workflows:{name}" for name in names]
+        listeners = [bench.start(entries=entries) for _ in range(2)]
+        # 4 waiting, 2 zombies, and 3 selected where selecting is what makes a row ready
+        expected = {f"legacy_{old.name}": 9 if old.ready else 6 for old in legacy.OLD}
+
+        def drained() -> bool:
+            db.execute("SELECT scheduler.dispatch(w.name) FROM scheduler.workflow AS w")
+            return dict(db.execute("SELECT workflow, count(*) FROM did GROUP BY 1").fetchall()) == expected
+
+        wait_until(drained, PATIENCE, "all six queues to drain")
+        assert [listener.stop() for listener in listeners] == [0, 0]
+    assert one(db, "SELECT count(*) - count(DISTINCT (workflow, key)) FROM did") == 0, "something was done twice"
+    assert one(db, "SELECT sum(queued + processing + waiting) FROM scheduler.queue_depth") == 0
+    for old in legacy.OLD:
+        db.execute(legacy.way_back(f"legacy_{old.name}").encode())
+    assert shape_of(db) == before
 
 
 def test_the_one_that_was_still_running_is_found_when_it_turns_out_to_be_a_zombie(

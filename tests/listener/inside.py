@@ -15,7 +15,9 @@ from listener.metrics import LaneMetrics, Metrics
 from listener.process import Listener
 from listener.settings import Settings
 from listener.tools import Toolbox
+from listener.traces import Traces
 from listener.workflow import Workflow
+from tests.listener import quiet
 from tests.waiting import PATIENCE, wait_until
 
 
@@ -29,10 +31,12 @@ class Inside:
         *,
         own: Mapping[str, Any] | None = None,
         toolbox: Toolbox | None = None,
+        traces: Traces | None = None,
         **settings: Any,
     ) -> None:
-        self._given = (url, workflows, Settings.model_validate(settings), own)
+        self._given = (url, workflows, Settings.model_validate({**settings, **quiet.settings()}), own)
         self._toolbox = toolbox
+        self._traces = traces
         self._made = threading.Event()
         self.listener: Listener
         self.code: int | None = None
@@ -99,6 +103,6 @@ class Inside:
     async def _run(self) -> int:
         url, workflows, settings, own = self._given
         self._loop = asyncio.get_running_loop()
-        self.listener = Listener(url, workflows, settings, own, toolbox=self._toolbox)
+        self.listener = Listener(url, workflows, settings, own, toolbox=self._toolbox, traces=self._traces)
         self._made.set()
         return await self.listener.run()

@@ -27,6 +27,7 @@ unix_socket_dir =
 auth_type = any
 pool_mode = {mode}
 default_pool_size = 10
+server_login_retry = 1
 ignore_startup_parameters = extra_float_digits
 """
 

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import conninfo, sql
 
 from listener.workflow import Workflow
-from tests.listener import workflows
+from tests.listener import quiet, workflows
 from tests.listener.inside import Inside
 from tests.sql.queue import call, one
 from tests.waiting import PATIENCE, wait_until
@@ -167,6 +167,7 @@ class Process:
             "GATES": str(bench.gates),
             "LISTENER_POLL_SECONDS": "60",  # so that only a doorbell explains a quick find
             **environment,
+            **quiet.environment(),
         }
         with self._path.open("w") as log:
             self._popen = subprocess.Popen(

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from listener.database import LOCK_SECONDS, Database
+from listener.database import LOCK_SECONDS, MOST_CONNECTIONS, Database
 from listener.engine import one
 
 
@@ -75,3 +75,17 @@ async def test_without_asking_for_a_session_there_is_none(small: Database) -> No
     async with small.transaction() as transaction:
         with pytest.raises(RuntimeError, match="without a session"):
             _ = transaction.session
+
+
+async def test_a_thousand_lanes_do_not_use_up_the_connections_of_the_server(database: str) -> None:
+    opened = Database(database, lanes=1000, statement_seconds=20)
+    await opened.open()
+
+    async def ask() -> int:
+        async with opened.transaction() as transaction:
+            cursor = await transaction.connection.execute("SELECT pg_backend_pid(), pg_sleep(0.01)")
+            return int((await one(cursor))[0])
+
+    backends = set(await asyncio.gather(*(ask() for _ in range(300))))
+    await opened.close()
+    assert 1 < len(backends) <= MOST_CONNECTIONS

@@ -21,7 +21,8 @@ def test_an_entry_point_may_bring_one_workflow_or_several() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["tests.nowhere:x", "tests.listener.workflows:nowhere", "tests.listener.workflows:Item"]
+    "value",
+    ["tests.nowhere:x", "tests.listener.workflows:nowhere", "tests.listener.workflows:Item", "tests.listener.exits:x"],
 )
 def test_one_that_cannot_be_loaded_is_reported_and_the_rest_run(value: str, caplog: pytest.LogCaptureFixture) -> None:
     found = discover([_entry("broken", value), _entry("good", "tests.listener.workflows:job")])

@@ -1,12 +1,15 @@
 """The doorbell wakes a lane at once; without it work is found all the same."""
 
 import pytest
+from psycopg import conninfo
 
+from listener.settings import Settings
 from tests.listener.started import Bench
 from tests.sql.queue import one
 from tests.waiting import wait_until
 
 
+@pytest.mark.doorbell
 def test_rows_queued_before_and_after_the_start_are_found_without_a_poll(bench: Bench) -> None:
     bench.adopt()
     bench.queue("ok", "ok")
@@ -18,6 +21,7 @@ def test_rows_queued_before_and_after_the_start_are_found_without_a_poll(bench: 
     assert "poll" not in listener.counts().claims
 
 
+@pytest.mark.doorbell
 @pytest.mark.parametrize("role", ["doorbell", "listener", "heartbeat"])
 def test_a_connection_cut_by_the_server_is_made_anew_and_no_row_is_missed(bench: Bench, role: str) -> None:
     bench.adopt()
@@ -36,6 +40,7 @@ def test_a_connection_cut_by_the_server_is_made_anew_and_no_row_is_missed(bench:
         assert listener.counts().claims["bell"] >= 1
 
 
+@pytest.mark.doorbell
 def test_a_lost_notification_costs_one_poll_and_no_work(bench: Bench) -> None:
     bench.adopt(doorbell="off")
     listener = bench.inside(listener_poll_seconds=0.2)
@@ -44,6 +49,7 @@ def test_a_lost_notification_costs_one_poll_and_no_work(bench: Bench) -> None:
     assert listener.counts().claims == {"poll": 1}
 
 
+@pytest.mark.doorbell
 def test_poll_only_opens_no_connection_for_listening_and_works(bench: Bench) -> None:
     bench.adopt()
     listener = bench.inside(listener_poll_only=True, listener_poll_seconds=0.2)
@@ -54,6 +60,7 @@ def test_poll_only_opens_no_connection_for_listening_and_works(bench: Bench) -> 
     assert listener.metrics.notifications == 0
 
 
+@pytest.mark.doorbell
 def test_a_connection_that_no_longer_listens_is_noticed_without_a_word_from_the_server(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +76,20 @@ def test_a_connection_that_no_longer_listens_is_noticed_without_a_word_from_the_
     assert "poll" not in listener.counts().claims
 
 
+@pytest.mark.doorbell
+def test_a_new_address_for_listening_counts_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("listener.doorbell.PROBE_SECONDS", 3600)
+    bench.adopt()
+    listener = bench.inside()
+    there = conninfo.make_conninfo(bench.url, application_name="scrapersky elsewhere")
+    settings = Settings.model_validate({"listener_poll_seconds": 60, "database_listen_url": there})
+    listener.submit(listener.listener.reload(bench.url, settings)).result(20)
+    wait_until(lambda: bench.backends("elsewhere") and not bench.backends("doorbell"), what="the new connection")
+    wait_until(lambda: listener.metrics.listening, what="LISTEN")
+    bench.queue("ok")
+    bench.wait_for("Completed")
+
+
 def test_a_resumed_workflow_goes_on_at_once(bench: Bench) -> None:
     bench.adopt()
     bench.db.execute("SELECT scheduler.pause('job', 'for the test')")
@@ -79,6 +100,7 @@ def test_a_resumed_workflow_goes_on_at_once(bench: Bench) -> None:
     bench.wait_for("Completed")
 
 
+@pytest.mark.doorbell
 def test_bells_for_work_that_others_take_do_not_make_a_lane_hammer_the_database(bench: Bench) -> None:
     bench.adopt()
     listener = bench.inside()
@@ -92,6 +114,7 @@ def test_bells_for_work_that_others_take_do_not_make_a_lane_hammer_the_database(
     bench.wait_for("Completed")
 
 
+@pytest.mark.doorbell
 def test_bells_of_other_workflows_and_nonsense_are_passed_over(bench: Bench) -> None:
     bench.adopt()
     listener = bench.inside()
@@ -102,6 +125,7 @@ def test_bells_of_other_workflows_and_nonsense_are_passed_over(bench: Bench) -> 
     assert listener.counts().asked == asked
 
 
+@pytest.mark.doorbell
 def test_the_views_show_whether_a_listener_hears_the_bell(bench: Bench) -> None:
     bench.adopt()
     listener = bench.inside()

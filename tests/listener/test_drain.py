@@ -49,6 +49,17 @@ def test_a_second_signal_gives_everything_back_at_once_and_spends_no_attempt(ben
     assert bench.effects() == []
 
 
+@pytest.mark.slow
+def test_work_that_will_not_be_stopped_does_not_keep_the_process_from_ending(bench: Bench) -> None:
+    bench.adopt()
+    bench.queue("stubborn")
+    process = bench.start(LISTENER_DRAIN_SECONDS="0")
+    bench.wait_begun(1)
+    assert process.stop() == 0
+    assert bench.statuses() == {1: "Queued"}
+    assert _spent(bench) == 0
+
+
 def test_when_patience_is_over_running_work_is_given_back(bench: Bench) -> None:
     """Also work that cannot be stopped: a thread."""
     bench.adopt()
@@ -94,6 +105,7 @@ def test_a_listener_stopped_while_it_waits_for_the_database_exits_0(bench: Bench
     assert process.stop() == 0
 
 
+@pytest.mark.doorbell
 @pytest.mark.slow
 def test_sighup_reads_the_settings_again_and_sigusr1_tells_what_is_going_on(bench: Bench) -> None:
     bench.adopt(doorbell="off")

@@ -83,6 +83,21 @@ def test_a_run_that_was_lost_is_stopped_and_its_result_never_recorded(bench: Ben
     assert bench.effects() == [1]
 
 
+def test_a_fault_in_the_heartbeat_itself_does_not_end_it(bench: Bench) -> None:
+    bench.adopt()
+    listener = bench.inside()
+    faults = [RuntimeError("a bug of ours")]
+
+    def breaks_once() -> None:
+        if faults:
+            raise faults.pop()
+
+    beats = listener.metrics.heartbeats
+    listener.metrics.gauges.append(breaks_once)
+    listener.listener._heartbeat.soon()
+    wait_until(lambda: not faults and listener.metrics.heartbeats > beats, what="another beat")
+
+
 def test_a_listener_that_stops_says_goodbye(bench: Bench) -> None:
     bench.adopt()
     listener = bench.inside()

@@ -2,10 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
+import psycopg
 import pytest
 
 from listener import Tools, Workflow
+from listener.database import Transaction
+from listener.items import RowLoader
 from tests.listener import workflows
 from tests.listener.started import Bench
 from tests.sql.queue import one
@@ -36,9 +41,20 @@ def _register(bench: Bench) -> None:
     bench.adopt()
 
 
+def _drop(bench: Bench) -> None:
+    bench.db.execute("DROP TABLE item")
+
+
+def _make_anew(bench: Bench) -> None:
+    bench.db.execute("SELECT scheduler.drop_workflow('job')")
+    bench.adopt()
+    bench.queue("ok")
+
+
 BREAKS = {
     "a dropped column": (_drop_column, _restore_column, "task"),
     "a revoked right": (_revoke, _grant, "permission denied"),
+    "a dropped table": (_drop, _make_anew, " "),
     "a workflow that is not registered": (_unregister, _register, "not registered"),
 }
 
@@ -50,7 +66,8 @@ def test_a_lane_that_cannot_claim_says_why_and_recovers_while_the_other_goes_on(
     bench.adopt("other", "thing")
     listener = bench.inside("job", "other")
     breaks(bench)
-    bench.db.execute("INSERT INTO item (id, status) VALUES (1, 'Queued')")
+    if fault != "a dropped table":
+        bench.db.execute("INSERT INTO item (id, status) VALUES (1, 'Queued')")
     bench.db.execute("SELECT pg_notify('scrapersky', 'job')")
     wait_until(lambda: words in (listener.counts().problem or ""), what="the lane to say why")
     bench.queue("ok", "ok", table="thing")
@@ -59,6 +76,25 @@ def test_a_lane_that_cannot_claim_says_why_and_recovers_while_the_other_goes_on(
     repairs(bench)
     bench.wait_for("Completed")
     assert listener.counts().problem is None
+
+
+def test_a_table_locked_by_an_alter_holds_up_its_own_lane_only(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("listener.database.LOCK_SECONDS", 1)
+    bench.adopt()
+    bench.adopt("other", "thing")
+    listener = bench.inside("job", "other")
+    bench.queue("ok")
+    bench.wait_for("Completed")
+    with psycopg.connect(bench.url) as alter:
+        alter.execute("ALTER TABLE item ADD COLUMN new integer")
+        bench.db.execute("SELECT pg_notify('scrapersky', 'job')")
+        for number in range(1, 4):
+            bench.queue("ok", first=number, table="thing")
+            bench.wait_for("Completed", table="thing")
+        wait_until(lambda: "LockNotAvailable" in (listener.counts().problem or ""), what="the lane to say why")
+        assert listener.counts("other").problem is None
+    bench.queue("ok", first=2)
+    bench.wait_for("Completed")
 
 
 def test_a_lane_in_trouble_tells_it_once_and_asks_less_and_less(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
@@ -190,3 +226,26 @@ def test_a_part_that_breaks_is_started_again(bench: Bench, monkeypatch: pytest.M
     bench.queue("ok")
     bench.inside()
     bench.wait_for("Completed")
+
+
+def test_a_claim_whose_answer_is_lost_gives_its_items_back_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = RowLoader.claim
+    lost: list[int] = []
+
+    async def answer(loader: RowLoader, transaction: Transaction, name: str, listener: UUID) -> tuple[Any, Any]:
+        claimed, loaded = await claim(loader, transaction, name, listener)
+        if transaction.at_once and claimed is not None and claimed.run is not None and not lost:
+            lost.append(claimed.run)  # committed by now
+            raise psycopg.OperationalError("the connection is lost")
+        return claimed, loaded
+
+    monkeypatch.setattr(RowLoader, "claim", answer)
+    bench.adopt(lease="1 day")
+    bench.inside()
+    bench.queue("ok")
+    bench.wait_for("Completed")  # from now on it knows the table, and asks for rows and claim together
+    bench.queue("ok", first=2)
+    bench.wait_for("Completed")
+    assert bench.db.execute("SELECT released FROM scheduler.run WHERE id = %s", lost).fetchone() == (1,)

@@ -10,6 +10,7 @@ import pytest
 from listener import logs
 from listener.redact import know, know_url, redact
 from tests.listener.started import Bench
+from tests.sql.queue import one
 
 
 @pytest.fixture
@@ -54,6 +55,11 @@ def test_a_run_leaves_one_summary_line_and_the_start_names_what_is_served(bench:
     assert failed["item"] == "4"
     assert failed["attempt"] == 1
     assert "ZeroDivisionError" in failed["traceback"]
+    assert (failed["error_class"], failed["table"]) == ("ZeroDivisionError", "item")
+    assert failed["duration_ms"] >= 0
+    # two listeners that write into one place can be told apart
+    listener = one(bench.db, "SELECT id::text FROM scheduler.listener")
+    assert {line.get("listener") for line in process.lines() if line["ts"] >= serving["ts"]} == {listener}
     assert "hunter22" not in process.log()
     # one object a line, whatever is in it
     assert all(json.loads(line) for line in process.log().splitlines())
@@ -91,6 +97,8 @@ def test_secrets_are_taken_out_of_the_message_the_fields_and_the_traceback(form:
         ("postgresql://me:secret@h/x", "postgresql://***@h/x"),
         ("?key=abc&page=2", "?key=***&page=2"),
         ('{"api_key": "abc", "n": 1}', '{"api_key": "***", "n": 1}'),
+        ("Authorization: Token abcdef123", "Authorization: Token ***"),
+        ("{'authorization': 'abcdef123'}", "{'authorization': '***'}"),
         ("Cookie: a=b; c=d", "Cookie: ***"),
         ("the keyboard is fine", "the keyboard is fine"),
         ("password='x y'", "password='*** y'"),

@@ -23,6 +23,7 @@ def pooled(database: str) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.doorbell
 def test_without_a_direct_url_work_is_found_by_polling_and_the_log_names_the_setting(
     bench: Bench, pooled: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -37,6 +38,7 @@ def test_without_a_direct_url_work_is_found_by_polling_and_the_log_names_the_set
     assert "bell" not in listener.counts().claims
 
 
+@pytest.mark.doorbell
 def test_with_a_direct_url_for_listening_the_bell_rings(bench: Bench, pooled: str) -> None:
     bench.adopt()
     listener = bench.inside(url=pooled, database_listen_url=bench.url)
@@ -45,6 +47,7 @@ def test_with_a_direct_url_for_listening_the_bell_rings(bench: Bench, pooled: st
     assert listener.counts().claims == {"bell": 1}
 
 
+@pytest.mark.doorbell
 def test_a_pooler_in_session_mode_may_listen(bench: Bench, database: str) -> None:
     bench.adopt()
     with pgbouncer(database, mode="session") as url:

@@ -28,6 +28,32 @@ def test_a_listener_runs_the_named_workflows_only_and_one_that_cannot_be_importe
     assert process.stop() == 0
 
 
+def test_a_database_that_lacks_what_this_version_calls_is_refused_with_what_to_do_about_it(bench: Bench) -> None:
+    bench.adopt()
+    bench.db.execute("UPDATE scheduler.schema_version SET version_num = '0000'")
+    with pytest.raises(UserError, match="scrapersky migrate"):
+        bench.inside()
+    bench.insiders.clear()
+
+
+@pytest.mark.parametrize("revision", ["9999", "0001"])
+def test_listeners_of_the_version_before_and_after_go_on(bench: Bench, revision: str) -> None:
+    bench.adopt()
+    bench.db.execute("UPDATE scheduler.schema_version SET version_num = %s", [revision])
+    bench.inside()
+    bench.queue("ok")
+    bench.wait_for("Completed")
+
+
+def test_a_migration_by_a_newer_version_leaves_running_listeners_alone(bench: Bench) -> None:
+    bench.adopt()
+    bench.inside()
+    bench.db.execute("UPDATE scheduler.schema_version SET version_num = '9999'")
+    bench.queue("ok")
+    bench.wait_for("Completed")
+
+
+@pytest.mark.doorbell
 @pytest.mark.slow
 def test_bad_settings_are_refused_all_at_once_with_exit_code_1(bench: Bench) -> None:
     process = bench.start(

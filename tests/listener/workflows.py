@@ -7,6 +7,7 @@ and the task `wait` goes on once the test has put `<key>.go` beside it.
 import asyncio
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,10 @@ async def work(item: Item, tools: Tools) -> Any:
                 raise
         case ["block", seconds]:
             time.sleep(float(seconds))  # noqa: ASYNC251 - the fault under test
+        case ["stubborn"]:
+            while True:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.01)
         case ["die"]:
             os._exit(9)
     return _end(item, tools)

@@ -27,6 +27,8 @@ def cloudflare(text: str, key: int = 0x51) -> str:
         ('<a href="mailto:Ann%20%3Cann@joes.com%3E">x</a>', "mailto"),
         ("<p>Write to Ann@Joes.com.</p>", "text"),
         ("<p>ann@joes.com.Call us</p>", "text"),
+        ("<span>E-Mail:ann@joes.com</span><span>Phone: 1</span>", "text"),
+        ("<p>%20ann@joes.com</p>", "text"),
         ("<p>&#97;nn&#64;joes&#x2e;com</p>", "text"),
         ("<p>ann&commat;joes&period;com</p>", "text"),
         ("<p>a<b>nn</b>@<i>joes</i>.com</p>", "text"),
@@ -50,6 +52,9 @@ def cloudflare(text: str, key: int = 0x51) -> str:
         ('<a data-user="ann" data-domain="joes.com">x</a>', "data attributes"),
         ('<a data-name="ann" data-domain="joes" data-tld="com">x</a>', "data attributes"),
         ('<span style="unicode-bidi:bidi-override;direction:rtl">moc.seoj@nna</span>', "reversed"),
+        ('<span style="direction: rtl">moc.seoj@nna</span>', "reversed"),
+        ('<a href="mailto://ann@joes.com">x</a>', "mailto"),
+        ('<script type="application/ld+json">{"@type":"Person","email":"MAILTO:Ann@Joes.com"}</script>', "json-ld"),
         ("<a onclick=\"go('znvygb:naa@wbrf.pbz')\">x</a>", "rot13"),
         ("<a href=\"javascript:linkTo_UnCryptMailto('nbjmup;booAkpft/dpn');\">x</a>", "shifted letters"),
         ('<a href="javascript:linkTo_UnCryptMailto(%27nbjmup+booAkpft/dpn%27);">x</a>', "shifted letters"),
@@ -74,6 +79,8 @@ def test_an_address_is_found_however_it_is_written(body: str, rule: str) -> None
         ("<p>you@example.com</p>", "placeholder"),
         ("<p>your.name@joes.com</p>", "placeholder"),
         ("<p>info@yourdomain.com</p>", "placeholder"),
+        ("<p>your@email.com</p>", "placeholder"),
+        ("<p>git@joes.com:shop.git</p>", "repository"),
         ("<p>logo@2x.png</p>", "image"),
         ("<p>photo@joes.jpg</p>", "top-level"),
         ("<p>0123456789abcdef01234567@sentry.io</p>", "tracker"),
@@ -102,6 +109,11 @@ def test_noise_is_refused_with_the_reason(body: str, reason: str) -> None:
         "<p>@handle and https://medium.com/@joe.miller and maps/@30.1,-97.2,14z</p>",
         "<textarea>ann@joes.com</textarea>",
         "<p>we meet at noon (at the house)</p>",
+        "<p>contact us at joes dot com, look at joes dot com or find it at joes dot com</p>",
+        '<p style="direction:rtl">moc.rehto@nna</p>',
+        "<p>UUID 123e4567-e89b-12d3-a456-426614174000, 48.137154 11.575382, 4111 1111 1111 1111</p>",
+        "<p>512 473 1234 USD, 512.473.1234 €, 512 473 1234 sq ft</p>",
+        "<p>Lot 512-473-1234, ISBN 978-3-16-148410-0, #512-473-1234, order 5124731234</p>",
     ],
 )
 def test_nothing_is_invented(body: str) -> None:
@@ -120,6 +132,7 @@ def test_nothing_is_invented(body: str) -> None:
         ("<p>0049 30 901820</p>", "US", URL, "+4930901820"),
         ("<p>Phone number: 020 7946 0958</p>", "UK", URL, "+442079460958"),
         ("<p>512<b>-472-</b>1234</p>", "US", URL, "+15124721234"),
+        ("<p>(512) 472-1234x55</p>", "US", URL, "+15124721234"),
     ],
 )
 def test_a_phone_number_is_kept_as_e164(body: str, country: str | None, url: str, number: str) -> None:
@@ -210,6 +223,34 @@ def test_the_postal_address() -> None:
     assert found.address.value["text"] == "1 Main Street Austin, TX 78701"
 
 
+def test_two_numbers_on_both_sides_of_a_slash_are_two() -> None:
+    assert read("<p>Tel: 030 901820 / 030 901821</p>", country="DE").phones == ["+4930901820", "+4930901821"]
+
+
+@pytest.mark.parametrize(
+    ("body", "country"),
+    [
+        ("08/2024-09/2025", "DE"),
+        ("Mo-Fr 09.00 - 18.00", "IT"),
+        ("1985 1986 1987", "AT"),
+        ("192.168.1.1", "AT"),
+        ("TX 78701-1234", "FR"),
+        ("78701 - 78799", "GB"),
+        ("BLZ 100 500 00 Kto 190 401 80", "AT"),
+        ("Preis 1.299.000 EUR", "AT"),
+        ("512/473/1234", "DE"),
+    ],
+)
+def test_where_numbers_begin_with_0_another_one_must_be_called_a_phone(body: str, country: str) -> None:
+    """Almost every row of digits is a valid number of some country."""
+    assert read(f"<p>{body}</p>", country=country).phones == []
+
+
+def test_an_address_of_a_profile_holds_nothing_that_a_database_refuses() -> None:
+    found = read('<a href="https://facebook.com/joes%00plumbing%0a">f</a>')
+    assert found.socials["facebook"].value == "https://facebook.com/joesplumbing"
+
+
 def test_a_page_is_read_the_same_way_every_time() -> None:
     body = "".join(f"<p>person{n}@joes.com (512) 472-{1000 + n}</p>" for n in range(50))
     assert [(c.email, c.phone) for c in read(body).contacts] == [(c.email, c.phone) for c in read(body).contacts]
@@ -236,9 +277,25 @@ def test_a_page_is_read_the_same_way_every_time() -> None:
         "<script>@ var " + " " * 300_000 + "document.write(x)</script>",
         "<address>" + "x" * 500_000 + "</address>",
         '<p itemscope itemprop="a">' * 3_000,
+        "<div></x>" * 200_000,
+        "".join(f"<b x{n}>" for n in range(100_000)),
+        "<a " + "".join(f"x{n} " for n in range(200_000)) + ">x</a>",
+        "<a " + "".join(f'x{n}=">" ' for n in range(200_000)) + ">x</a>",
+        "".join(f"<body x{n}=1>" for n in range(100_000)),
+        "<select>" + "<option>" * 200_000,
+        '<div class="card"><b>' + "Ing " * 14 + '1</b><a href="mailto:a@joes.com">' + "Ing " * 14 + "1</a></div>",
+        '<a href="mailto:a@joes.com">' + "Dr Ing " * 8 + "1</a>",
         "\x00<p>\ud800".encode("utf-8", "replace").decode() * 1000,
     ],
 )
 def test_a_hostile_page_is_read_to_its_end(body: str) -> None:
     """Searches that are not linear would take minutes here; that it ends is the test."""
     assert len(read(body).contacts) <= MOST_CONTACTS
+
+
+def test_a_large_page_that_is_no_attack_is_read_to_its_end() -> None:
+    rows = "".join(f"<tr><td class='c'>{n}<td><a href='/p{n}'>x</a><br><p>y<li>z</tr>" for n in range(30_000))
+    assert read(f"<table>{rows}</table><p>ann@joes.com</p>").emails == ["ann@joes.com"]
+    image = '<img src="data:image/png;base64,' + "AAAA" * 20_000 + '" alt=">">'
+    script = "<script>var x={" + ",".join(f'"a{n}":{n} < 3' for n in range(3_000)) + "}</script>"
+    assert read(f"{image}{script}<p>ann@joes.com</p>").emails == ["ann@joes.com"]

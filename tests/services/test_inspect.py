@@ -1,5 +1,6 @@
 """`scrapersky inspect`: what a person sees must be what the workflows would store."""
 
+import asyncio
 import gzip
 import json
 from pathlib import Path
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from listener.errors import UserError
 from services.cli.inspect import app
+from services.inspection import page as inspected_page
 from services.inspection import sitemap
 from tests.services.site import page, site
 
@@ -68,8 +70,6 @@ def test_a_saved_robots_txt(tmp_path: Path) -> None:
 
 
 async def test_a_url_is_fetched_with_all_manners(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import asyncio
-
     monkeypatch.chdir(tmp_path)
     async with site({"/s.xml": page("<urlset><url><loc>/contact</loc></url></urlset>")}) as web:
         monkeypatch.setenv("FETCH_REPLAY", f"*.test=127.0.0.1:{web.port}")
@@ -82,5 +82,40 @@ async def test_a_url_is_fetched_with_all_manners(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_is_neither_file_nor_url_is_refused() -> None:
-    with pytest.raises(UserError, match="There is no file nonsense, and it is no URL"):
+    with pytest.raises(UserError, match="There is no file 'nonsense', and it is no URL"):
         inspect("page", "nonsense")
+
+
+def test_a_mistyped_file_or_option_is_told_and_not_looked_up_in_dns(tmp_path: Path) -> None:
+    for wrong in ("contact.html", str(tmp_path), ""):
+        with pytest.raises(UserError, match="There is no file"):
+            inspect("page", wrong)
+    path = tmp_path / "p.html"
+    path.write_text("<p>hello")
+    with pytest.raises(UserError, match="--country cannot be 'XX'"):
+        inspect("page", str(path), "--country", "XX")
+    with pytest.raises(UserError, match="garbage cannot be fetched"):
+        inspect("page", str(path), "--url", "garbage")
+
+
+def test_a_file_alone_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "sitemap.xml"
+    path.write_text(
+        "<urlset><url><loc>https://joes.de/kontakt</loc></url><url><loc>https://a.com/x</loc></url></urlset>"
+    )
+    found = inspect("sitemap", str(path))
+    assert (found["site"], [one["url"] for one in found["pages"]]) == ("joes.de", ["https://joes.de/kontakt"])
+    assert found["refused"] == [{"value": "https://a.com/x", "reason": "on another site (a.com)"}]
+    path.write_text("User-agent: *\nCrawl-delay: 3")
+    assert inspect("robots", str(path))["crawl_delay"] == 3.0
+    path.write_text("<!doctype html>")
+    assert "HTML page" in inspect("robots", str(path))["reason"]
+
+
+async def test_what_is_no_html_says_that_it_would_be_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with site({"/x": page("%PDF", content_type="application/pdf")}) as web:
+        monkeypatch.setenv("FETCH_REPLAY", f"*.test=127.0.0.1:{web.port}")
+        monkeypatch.setenv("FETCH_HOST_SECONDS", "0")
+        found = await asyncio.to_thread(inspected_page, "https://joes.test/x")
+    assert found["filtered"] == "not HTML: application/pdf"

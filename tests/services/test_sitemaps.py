@@ -47,6 +47,8 @@ def read(text: str | bytes, step: int = 65_536, **caps: int) -> tuple[SitemapRea
         (XML + "<url><loc>https://a.de/x</wrong></url><url><loc>https://a.de/y</loc></url></urlset>",
          "standard", "xml", ["https://a.de/x", "https://a.de/y"]),
         ("<urlset></urlset>", "standard", "xml", []),
+        ('<?xml version="1.0" encoding="UTF-16"?><urlset><url><loc>https://a.de/x</loc></url></urlset>',
+         "standard", "xml", ["https://a.de/x"]),
     ],
 )  # fmt: skip
 def test_every_kind_of_sitemap_is_read(step: int, text: str, kind: str, form: str, locs: list[str]) -> None:
@@ -65,6 +67,7 @@ def test_every_kind_of_sitemap_is_read(step: int, text: str, kind: str, form: st
         ("hello", "neither"),
         ('{"a": 1}', "neither"),
         ("<foo/>", "<foo>"),
+        ("<urlset><url><loc>https://a.de/1<2</loc></url></urlset>", "broken XML"),
         ('<!DOCTYPE u [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><urlset><url><loc>&b;</loc></url></urlset>', "DOCTYPE"),
         ('<?xml version="1.0"?><!DOCTYPE u SYSTEM "file:///etc/passwd"><urlset/>', "DOCTYPE"),
         (b"\xff\xfe<\x00u\x00", "UTF-16"),
@@ -186,3 +189,14 @@ def test_one_spelling_for_each_address(written: str, normal: str) -> None:
 def test_a_neighbours_pages_are_not_taken(written: str) -> None:
     with pytest.raises(UnusableUrlError):
         of_site(written, "https://joes.com/", "joes.com")
+
+
+def test_a_sitemap_that_breaks_off_says_so_and_what_was_read_counts() -> None:
+    reader = SitemapReader()
+    text = b"<urlset><url><loc>https://a.de/1</loc></url><url><loc>https://a.de/2"
+    assert [entry.loc for entry in reader.feed(text) + reader.finish()] == ["https://a.de/1"]
+    assert reader.flaw
+    whole = SitemapReader()
+    whole.feed(b"<urlset><url><loc>https://a.de/?a=1&b=2</loc></url></urlset>")
+    whole.finish()
+    assert whole.flaw == ""

@@ -1,6 +1,7 @@
 """After a failure: when an item comes back, in what company, and when the whole workflow waits."""
 
 import psycopg
+import pytest
 
 from tests.sql.queue import Queue, call, one
 
@@ -77,3 +78,35 @@ def test_a_probe_that_gave_no_verdict_is_followed_by_another(db: psycopg.Connect
     assert len(third.keys) == 1
     queue.succeed(third.run)
     assert one(db, "SELECT breaker_state FROM scheduler.state") == "closed"
+
+
+@pytest.mark.parametrize(("word", "stays"), [(None, False), ("Completed", False), ("Failed", True), ("Queued", True)])
+def test_the_dead_letter_forgets_what_a_person_has_settled(
+    db: psycopg.Connection, word: str | None, stays: bool
+) -> None:
+    """Deleted, or done by hand: else it would be counted for ever, and no requeue would help."""
+    queue = Queue(db, 3)
+    queue.set("Queued", 1, 2)
+    claim = queue.claim()
+    queue.fail(claim.run, "1", permanent=True)
+    queue.fail(claim.run, "2", permanent=True)
+    queue.set("Queued", 3)
+    db.execute("SELECT scheduler.cancel('job', ARRAY[3])")
+    if word is None:
+        db.execute("DELETE FROM item WHERE id = 1")
+    else:
+        queue.set(word, 1)
+    assert one(db, "SELECT forgotten FROM scheduler.maintain()") == 0
+    db.execute("UPDATE scheduler.attempt SET last_at = now() - interval '1 hour'")
+    assert _forgotten_within_the_hour(db) == int(not stays)
+    assert (queue.ledger(1) is not None) is stays
+    assert queue.ledger(2) == ("dead", 1, 0)
+    assert queue.ledger(3) == ("cancelled", 0, 0)
+
+
+def _forgotten_within_the_hour(db: psycopg.Connection) -> int:
+    """Each entry is looked at in its minute of the hour; here every minute is everybody's."""
+    source = one(db, "SELECT pg_get_functiondef('scheduler._forget_settled(scheduler.workflow)'::regprocedure)")
+    assert source.count("= extract(minute FROM now())") == 1
+    db.execute(source.replace("= extract(minute FROM now())", ">= 0").encode())
+    return int(one(db, "SELECT forgotten FROM scheduler.maintain()"))

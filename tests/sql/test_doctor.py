@@ -70,6 +70,31 @@ def test_all_is_well_says_nothing_but_who_the_clock_is(db: psycopg.Connection) -
     assert {finding.code for finding in findings(db)} <= {"cron_elsewhere", "cron_missing"}
 
 
+def test_a_column_or_word_that_is_no_longer_what_it_was_is_found(db: psycopg.Connection) -> None:
+    db.execute(
+        "CREATE TYPE word AS ENUM ('Queued', 'Processing', 'Completed', 'Failed');"
+        "CREATE TABLE item (id integer PRIMARY KEY, status word)"
+    )
+
+    def register() -> None:
+        call(db, "create_workflow", name="job", relation="item", status_column="status")
+        assert found(db, "type_changed") is None
+        assert found(db, "word_gone") is None
+
+    register()
+    db.execute("ALTER TABLE item ALTER COLUMN id TYPE bigint")
+    assert "bigint now and was integer" in cured(db, "type_changed", "error").finding
+    register()
+    db.execute("ALTER TYPE word RENAME VALUE 'Processing' TO 'Running'")
+    assert "'Processing'" in cured(db, "word_gone", "error").finding
+    call(db, "create_workflow", name="job", relation="item", status_column="status", processing="Running")
+    db.execute("ALTER TABLE item RENAME COLUMN status TO state")
+    with pytest.raises(psycopg.errors.UndefinedColumn) as caught:
+        call(db, "repair_workflow", name="job")
+    assert caught.value.diag.message_hint == "Its columns: id, state."
+    cured(db, "column_gone", "error")
+
+
 Cause = Callable[[psycopg.Connection, Queue], object]
 
 

@@ -1,5 +1,7 @@
 """Every function of the engine: free of mistakes a compiler would find, explained to a DBA, safe to call."""
 
+import re
+
 import psycopg
 import pytest
 
@@ -49,6 +51,18 @@ def test_a_dba_finds_what_each_function_view_and_table_is_for(db: psycopg.Connec
         """
     ).fetchall()
     assert unexplained == []
+
+
+def test_every_refusal_names_the_fix(db: psycopg.Connection) -> None:
+    bare = [
+        (name, statement)
+        for name, source in db.execute(
+            "SELECT oid::regprocedure::text, prosrc FROM pg_proc WHERE pronamespace = 'scheduler'::regnamespace"
+        ).fetchall()
+        for statement in re.findall(r"RAISE EXCEPTION.*?;\s*\n", source, re.DOTALL)
+        if "HINT" not in statement
+    ]
+    assert bare == []
 
 
 def test_no_definer_function_can_be_led_astray_by_a_search_path(db: psycopg.Connection) -> None:

@@ -6,21 +6,26 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from listener.schema import migrate
 from tests.conftest import Connect
 from tests.sql.queue import Queue, call, one
 
 MONITOR, LISTENER, ADMIN = "scheduler_monitor", "scheduler_listener", "scheduler_admin"
+CRON = "scheduler_cron"
+ROLES = (MONITOR, LISTENER, ADMIN, CRON)
 
 # Role and what it may call beyond the roles above it: a listener may look as well, an admin may do everything.
 LOOKS = """why preview doctor verify_deploy redact duration_bucket histogram_add histogram_percentile histogram_sum
            cron_home cron_alive cron_next cron_previous cron_parse cron_timezone"""
-WORKS = "claim heartbeat succeed fail release rescue maintain tick dispatch"
+WORKS = "claim heartbeat succeed fail release rescue maintain tick dispatch take_alerts alert_sent"
 OPERATES = """create_workflow alter_workflow drop_workflow repair_workflow sync_cron
               enqueue requeue cancel pause resume pause_all resume_all"""
 CALLS = {
     MONITOR: set(LOOKS.split()),
     LISTENER: set(f"{LOOKS} {WORKS}".split()),
     ADMIN: set(f"{LOOKS} {WORKS} {OPERATES}".split()),
+    # what its jobs run, and what those ask of pg_cron
+    CRON: {"dispatch", "maintain", "tick", "cron_home"},
 }
 
 
@@ -37,7 +42,7 @@ def test_each_role_can_call_its_functions_and_no_others(db: psycopg.Connection, 
     Queue(db, 1)
     functions = _functions(db)
     assert {name for name, _ in functions} == CALLS[ADMIN]
-    for role in (MONITOR, LISTENER, ADMIN, nobody):
+    for role in (*ROLES, nobody):
         session = connect(role, autocommit=False)
         called = {name for name, statement in functions if _is_allowed(session, statement)}
         assert (role, called) == (role, CALLS.get(role, set()))
@@ -80,8 +85,10 @@ def test_internal_functions_are_for_those_who_operate_or_for_the_views(db: psyco
     """
     looks = one(db, callable_by, MONITOR)
     assert one(db, callable_by, nobody) is None
+    assert one(db, callable_by, CRON) == ["_check_name", "_cron_command", "_cron_drop", "_setting"]
     assert one(db, callable_by, LISTENER) == looks
     assert looks == [
+        "_base_type",
         "_cron_command",
         "_cron_day_matches",
         "_cron_field",
@@ -96,8 +103,10 @@ def test_internal_functions_are_for_those_who_operate_or_for_the_views(db: psyco
         "_examine_vacuum",
         "_grants",
         "_index_missing",
+        "_key_needs_index",
         "_launcher_lives",
         "_listened",
+        "_rows_hidden",
         "_session",
         "_setting",
         "_shape",
@@ -117,10 +126,10 @@ def test_the_tables_are_read_by_monitors_and_written_by_nobody(
         )
     ]
     assert {"workflow", "run", "audit", "status", "queue_depth", "dead_letter"} <= set(names)
-    for role in (MONITOR, LISTENER, ADMIN, nobody):
+    for role in (*ROLES, nobody):
         session = connect(role, autocommit=False)
         readable = {name for name in names if _is_allowed(session, f"SELECT * FROM scheduler.{name}")}
-        assert (role, readable) == (role, set() if role == nobody else set(names))
+        assert (role, readable) == (role, set() if role in (CRON, nobody) else set(names))
         written = [
             (name, verb)
             for name in names
@@ -128,6 +137,16 @@ def test_the_tables_are_read_by_monitors_and_written_by_nobody(
             if one(db, "SELECT has_table_privilege(%s, %s, %s)", role, f"scheduler.{name}", verb)
         ]
         assert (role, written) == (role, [])
+        sequences = "SELECT relname FROM pg_class WHERE relkind = 'S' AND relnamespace = 'scheduler'::regnamespace"
+        for (sequence,) in db.execute(sequences.encode()).fetchall():
+            used = one(db, "SELECT has_sequence_privilege(%s, %s, 'USAGE, UPDATE')", role, f"scheduler.{sequence}")
+            assert (role, sequence, used) == (role, sequence, False)
+        # a right on a single column would open the table by a back door
+        columns = """
+            SELECT a.attrelid::regclass::text FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+            WHERE c.relnamespace = 'scheduler'::regnamespace AND a.attacl IS NOT NULL
+        """
+        assert db.execute(columns.encode()).fetchall() == []
 
 
 def test_nothing_is_granted_to_everybody(db: psycopg.Connection) -> None:
@@ -146,6 +165,24 @@ def test_nothing_is_granted_to_everybody(db: psycopg.Connection) -> None:
         """
     ).fetchall()
     assert granted == []
+
+
+def test_in_a_database_closed_to_everybody_the_engine_keeps_what_it_needs(
+    empty_database: str, connect: Connect
+) -> None:
+    """pg_cron connects as its job's owner; a predicate is tried on a temporary table."""
+    db = connect(url=empty_database)
+    name = sql.Identifier(db.info.dbname)
+    db.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(name))
+    migrate(empty_database, pipeline=False)
+    assert one(db, "SELECT has_database_privilege('scheduler_cron', current_database(), 'CONNECT')")
+    for role in ("scheduler_owner", ADMIN):
+        assert one(db, "SELECT has_database_privilege(%s, current_database(), 'TEMPORARY')", role)
+    Queue(db, 1)
+    db.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM scheduler_admin").format(name))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege) as caught:
+        call(connect(ADMIN, url=empty_database), "alter_workflow", name="job", ready="wanted")
+    assert "GRANT TEMPORARY ON DATABASE" in (caught.value.diag.message_hint or "")
 
 
 def test_a_function_added_later_is_not_for_everybody_either(db: psycopg.Connection, nobody: str) -> None:
@@ -240,6 +277,25 @@ def test_operators_and_functions_in_public_are_not_taken_for_the_servers(
     assert one(admin, "SELECT scheduler.requeue('job', error => '%boom%')") == 1
     assert one(admin, "SELECT unqueued FROM scheduler.cancel('job', '{1}'::text[])") == 1
     assert one(db, "SELECT count(*) FROM hit WHERE who NOT IN ('scheduler_admin')") == 0
+
+
+def test_whoever_may_connect_can_ring_the_bell_and_nothing_more(
+    db: psycopg.Connection, connect: Connect, nobody: str
+) -> None:
+    """A notification carries no order: thousands of forged ones change no row, and no claim waits for them."""
+    queue = Queue(db, 2, schedule="* * * * *")
+    queue.set("Queued", 1)
+    before = db.execute("SELECT * FROM scheduler.workflow, scheduler.state").fetchall()
+    claim = queue.claim()
+    intruder = connect(nobody)
+    forged = ["job", "job!", "nope", "'; DROP TABLE item; --", '{"cancel": 1}', "", "x" * 7999]
+    intruder.execute("SELECT pg_notify('scrapersky', p) FROM unnest(%s::text[]) AS p", [forged])
+    intruder.execute("SELECT pg_notify('scrapersky', 'job' || n) FROM generate_series(1, 5000) AS n")
+    assert queue.run(claim.run)["keys"] == ["1"]
+    assert db.execute("SELECT * FROM scheduler.workflow, scheduler.state").fetchall() == before
+    assert queue.succeed(claim.run) == (1, [])
+    queue.set("Queued", 2)
+    assert queue.claim().keys == ["2"]
 
 
 def test_hostile_texts_stay_data(db: psycopg.Connection) -> None:

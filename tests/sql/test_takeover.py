@@ -71,6 +71,30 @@ def test_rows_deleted_while_they_run_are_not_missed(db: psycopg.Connection, proc
     assert one(db, "SELECT count(*) FROM scheduler.attempt") == 0
 
 
+@pytest.mark.parametrize("claimed_again", [False, True])
+def test_a_row_that_was_deleted_and_came_back_is_another_item(db: psycopg.Connection, claimed_again: bool) -> None:
+    queue = Queue(db, 1)
+    queue.set("Queued")
+    stale = queue.claim()
+    db.execute("DELETE FROM item; INSERT INTO item (id, status) VALUES (1, 'Queued')")
+    fresh = queue.claim() if claimed_again else None
+    assert queue.succeed(stale.run, "1") == (0, ["1"])
+    assert queue.status(1) == ("Processing" if claimed_again else "Queued")
+    fresh = fresh or queue.claim()
+    assert queue.run(stale.run)["keys"] == []
+    assert queue.succeed(fresh.run) == (1, [])
+
+
+def test_an_item_is_cancelled_however_its_number_is_spelt(db: psycopg.Connection) -> None:
+    db.execute("CREATE TABLE item (id numeric PRIMARY KEY, status text)")
+    call(db, "create_workflow", name="job", relation="item", status_column="status")
+    db.execute("INSERT INTO item VALUES (1.00, 'Queued')")
+    queue = Queue.of(db)
+    assert queue.claim().keys == ["1.00"]
+    assert "It runs since" in one(db, "SELECT scheduler.why('job', 1)")
+    assert db.execute("SELECT * FROM scheduler.cancel('job', ARRAY[1])").fetchone() == (0, 1, 0)
+
+
 def test_the_engines_own_writes_are_not_taken_for_a_persons(db: psycopg.Connection) -> None:
     queue = Queue(db, 6)
     queue.set("Queued")

@@ -9,6 +9,8 @@ SECRETS = [
     ("GET /?api_key=abc123&q=1 failed", "GET /?api_key=***&q=1 failed"),
     ('{"password": "hunter2"}', '{"password": "***"}'),
     ("Authorization: Bearer abcdef123456", "Authorization: Bearer ***"),
+    ("Authorization: Token abcdef123456", "Authorization: Token ***"),
+    ("authorization=abcdef123456", "authorization=***"),
     ("key AIzaSyA0123456789abcdefghij was refused", "key *** was refused"),
     ("token=abc; secret='xyz'", "token=***; secret='***'"),
     ("nothing to hide: 3 keys, 2 tokens", "nothing to hide: 3 keys, 2 tokens"),

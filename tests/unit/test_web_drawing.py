@@ -1,14 +1,17 @@
 """The picture, the charts and the words of the web page."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from listener.web import charts, words
-from listener.web.picture import draw
+from listener.web.picture import draw, inferred
 from listener.web.reads import Point
 from services.web import pipeline
 
+STYLE = Path(charts.__file__).parent / "static" / "style.css"
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
@@ -30,6 +33,21 @@ def test_workflows_that_follow_nothing_are_wrapped_below() -> None:
     assert picture.rows[0][:2] == ("x", "y")
     assert picture.rows[1] == tuple("abcdefg")
     assert picture.rows[2][0] == "h"
+
+
+def test_a_workflow_that_waits_for_the_word_of_another_on_its_table_follows_it() -> None:
+    rows = [
+        {"workflow": "invoice", "relation": "orders", "status_column": "invoice_status", "ready": "paid"},
+        {"workflow": "mail", "relation": "orders", "status_column": "mail_status", "ready": "shipping_status = 'Sent'"},
+        {
+            "workflow": "shipping",
+            "relation": "orders",
+            "status_column": "shipping_status",
+            "ready": "invoice_status = 'Completed' AND shipping_status IS NULL",
+        },
+        {"workflow": "other", "relation": "elsewhere", "status_column": "s", "ready": "mail_status = 'Sent'"},
+    ]
+    assert set(inferred(rows)) == {("invoice", "shipping"), ("shipping", "mail")}
 
 
 def test_a_circle_and_unknown_names_do_not_break_the_picture() -> None:
@@ -92,3 +110,21 @@ def test_an_error_group_becomes_a_pattern_for_all_of_its_kind() -> None:
 
 def test_the_address_of_an_item_holds_any_key() -> None:
     assert words.item_path("job", "a/b ?#") == "/workflows/job/items/a%2Fb%20%3F%23"
+
+
+def _luminance(colour: str) -> float:
+    digits = colour.removeprefix("#")
+    digits = digits if len(digits) == 6 else "".join(digit * 2 for digit in digits)
+    channels = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [value / 12.92 if value <= 0.03928 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("ink", ["ink", "soft-ink", "faint", "accent", "warn", "bad"])
+@pytest.mark.parametrize("ground", ["paper", "raised", "hover"])
+def test_every_text_can_be_read_by_weak_eyes(scheme: int, ink: str, ground: str) -> None:
+    blocks = re.findall(r":root \{(.*?)\}", STYLE.read_text("utf-8"), re.DOTALL)
+    colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", blocks[scheme]))
+    darker, lighter = sorted((_luminance(colours[ink]), _luminance(colours[ground])))
+    assert (lighter + 0.05) / (darker + 0.05) >= 4.5  # WCAG 2, level AA

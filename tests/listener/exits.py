@@ -1,0 +1,5 @@
+"""A module that ends the process which imports it, as scripts do."""
+
+import sys
+
+sys.exit("not to be imported")
