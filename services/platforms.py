@@ -54,8 +54,18 @@ HOSTS: Mapping[str, str] = {
     "itunes.apple.com": "an app store",
     "www.bing.com": "a map service",
     "bing.com": "a map service",
-    "business.site": "Google",
 }
+
+
+# Where every customer has a name below the builder's own; the public suffix list knows others of this kind.
+_BUILDERS = """
+    godaddysites.com wordpress.com squarespace.com jimdosite.com jimdofree.com weebly.com weeblysite.com ueniweb.com
+    site123.me strikingly.com mystrikingly.com webnode.com webnode.page edan.io negocio.site business.site
+    business.page canva.site mailchimpsites.com hubspotpagebuilder.com multiscreensite.com homestead.com ubersite.co
+    vistaprintdigital.com constantcontactsites.com websites.co.in eatbu.com simdif.com webador.com e-monsite.com
+    over-blog.com jouwweb.nl mozello.com bravesites.com wpengine.com home.blog
+"""
+BUILDERS = frozenset(_BUILDERS.split())
 
 
 def platform(host: str, registrable: str) -> str | None:

@@ -78,7 +78,7 @@ async def work(sitemap: SitemapFile, tools: Tools) -> Imported:
                     if reader.stopped:
                         break
                 taker.take(reader.finish())
-                found.flaw = reader.flaw
+                found.flaw = "" if answer.was_cut else reader.flaw  # cut in two is broken too
                 found.stopped = reader.stopped or (f"longer than {MOST_BYTES:,} bytes" if answer.was_cut else "")
         except NotASitemapError as error:
             raise Reject(f"not a sitemap: {error}") from error

@@ -60,7 +60,7 @@ def _objection(text: str) -> str | None:
     if "\0" in text:
         return "it has a NUL character"
     if any("\ud800" <= character <= "\udfff" for character in text):
-        return "it is not UTF-8"
+        return "it is not UTF-8: save the file as 'CSV UTF-8'"
     return None
 
 

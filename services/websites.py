@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, unquote
 import idna
 from publicsuffixlist import PublicSuffixList
 
-from services.platforms import platform
+from services.platforms import BUILDERS, platform
 
 SUFFIXES = PublicSuffixList(accept_unknown=False)
 """The list as baked into the package, private part included: shop.myshopify.com is a domain of its own."""
@@ -104,6 +104,8 @@ def _of_host(host: str, rest: str, depth: int) -> Website:
             return _none(Kind.INVALID, host, f"{bare!r} is no host name")
         top = bare.rpartition(".")[2]
         return _none(Kind.INVALID, host, f".{unicode_host(top)} is no top-level domain")
+    if bare in BUILDERS:
+        return _none(Kind.PLATFORM, host, f"{bare} is a hosting platform, not the business's own domain")
     inner = _unwrapped(registrable, rest)
     if inner and depth < _DEPTH:
         found = _read(inner, depth + 1)
@@ -175,6 +177,9 @@ def registrable_domain(host: str) -> str | None:
     if labels[-1] in RESERVED:
         return ".".join(labels[-2:]) if len(labels) > 1 else None
     domain = SUFFIXES.privatesuffix(host)
+    if domain in BUILDERS and host != domain:
+        # a customer's own name, as with the suffixes of the list
+        return ".".join(labels[-domain.count(".") - 2 :])
     return domain if domain and "_" not in domain.partition(".")[0] else None
 
 

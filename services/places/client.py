@@ -40,4 +40,4 @@ def connect(
 def places(tools: Tools) -> Places:
     """Google Places as this workflow's settings say."""
     settings = tools.settings if isinstance(tools.settings, PlacesSettings) else PlacesSettings()
-    return connect(settings, tools.http, tools.clock, Budget(tools, settings.daily_calls).spend)
+    return connect(settings, tools.http, tools.clock, Budget(tools, settings.budget, settings.daily_calls).spend)

@@ -18,6 +18,8 @@ class PlacesSettings(PipelineSettings):
     """Without one the two workflows wait; the others run."""
     api: Literal["new", "legacy"] = "new"
     """`legacy` for old projects that have only that one switched on."""
+    budget: str = Field(default="google_places", pattern=r"^[a-z][a-z0-9_]{0,39}$")
+    """The name of the budget that calls are taken out of: every project at Google may have its own."""
     daily_calls: int = Field(default=1000, ge=0)
     """Calls a day, to begin with; later: `SELECT scheduler.set_budget('google_places', …)`."""
     base_url: str | None = None

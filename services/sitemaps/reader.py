@@ -117,9 +117,10 @@ class SitemapReader:
         if self.format == "text":
             entries += self._take(self._lines.splitlines())
         elif self._parser is not None:
-            if not self.stopped:
-                self._close(self._parser)
-                entries += self._collect()
+            if self.stopped:
+                return entries
+            self._close(self._parser)
+            entries += self._collect()
             fatal = self._parser.feed_error_log.filter_from_fatals()
             self.flaw = " ".join(str(fatal[0].message).split())[:200] if len(fatal) else ""
             if self.flaw and not self.count:

@@ -64,6 +64,7 @@ def test_the_domain_of_a_website(written: str, domain: str) -> None:
         ("linktr.ee/joes", Kind.PLATFORM, "page of links"),
         ("https://bit.ly/3x", Kind.PLATFORM, "shortened"),
         ("myshopify.com", Kind.PLATFORM, "hosting platform"),
+        ("https://www.squarespace.com/", Kind.PLATFORM, "hosting platform"),
         ("co.uk", Kind.INVALID, "public suffix"),
         ("http://93.184.216.34/", Kind.INVALID, "IP address"),
         ("http://[2001:db8::1]:80/", Kind.INVALID, "IP address"),
@@ -101,3 +102,17 @@ def test_no_domain_and_why(written: str | None, kind: Kind, reason: str) -> None
 def test_the_site_of_a_url() -> None:
     assert site_of("https://www.joes.co.uk/contact") == "joes.co.uk"
     assert site_of("https://127.0.0.1/") is None
+
+
+def test_two_customers_of_one_builder_are_two_domains() -> None:
+    """Else the builder's own contacts would be taken for those of a thousand businesses."""
+    written = [
+        "https://joes.squarespace.com/",
+        "www.anns.squarespace.com",
+        "joes.business.site",
+        "https://joes.wordpress.com",
+    ]
+    assert [website(one).domain for one in written] == [
+        *("joes.squarespace.com", "anns.squarespace.com", "joes.business.site", "joes.wordpress.com")
+    ]
+    assert site_of("https://joes.weebly.com/contact") == "joes.weebly.com"
