@@ -12,7 +12,6 @@ from benchmarks.scale import Figures, Say, Scale
 from benchmarks.stopwatch import alternate, timed
 
 BATCH_ITEMS = 1000
-_LEASE_SECONDS = 5
 _KILLED_ITEMS = 20_000
 # the names that workflows of a kind begin with, and whether they have a processing word
 _KINDS = ("one", "light", "two", "held", "slow", "long")
@@ -147,9 +146,9 @@ def beside(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
 
 def killed(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
     """Two listeners, one is killed in the middle: how long until its items are done, too?"""
-    say(f"Killing a listener; the lease is {_LEASE_SECONDS} s ...")
+    say(f"Killing a listener; the lease is {scale.lease_seconds} s ...")
     queue = Places(
-        db, "slow_killed", queued=min(_KILLED_ITEMS, scale.drained), paused=True, lease=f"{_LEASE_SECONDS} s"
+        db, "slow_killed", queued=min(_KILLED_ITEMS, scale.drained), paused=True, lease=f"{scale.lease_seconds} s"
     )
     with ExitStack() as stack:
         victim = stack.enter_context(child(db, queue.name))
@@ -161,4 +160,4 @@ def killed(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
         while queue.left():
             time.sleep(0.01)
         seconds = time.perf_counter() - start
-    return {"killed_lease_seconds": _LEASE_SECONDS, "killed_recovered_seconds": seconds}
+    return {"killed_lease_seconds": scale.lease_seconds, "killed_recovered_seconds": seconds}

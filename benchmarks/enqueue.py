@@ -21,7 +21,10 @@ _ROWS = 400_000
 """So many that no round comes to the end of them."""
 
 # the key by a counter: each row once, whoever asks
-_UPDATE = "UPDATE {table} SET status = 'Queued' WHERE id = (SELECT id FROM {table}_ids WHERE n = nextval('{table}_n'));"
+_UPDATE = (
+    "UPDATE {table} SET status = 'Queued'"
+    " WHERE id = (SELECT id FROM {table}_ids WHERE n = (SELECT nextval('{table}_n')));"
+)
 
 
 def enqueue(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:

@@ -13,11 +13,11 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 _WIDTH = 760
 _LABELS = 230
-_RIGHT = 80
+_RIGHT = 110
 _ROW = 26
 _TOP = 62
 _STYLE = """
-  text { font: 13px system-ui, sans-serif; fill: #1f2328; }
+  text { font: 13px system-ui, sans-serif; fill: #1f2328; stroke: #ffffff; stroke-width: 4px; paint-order: stroke; }
   .title { font-weight: 600; font-size: 15px; }
   .note { fill: #59636e; font-size: 12px; }
   .grid { stroke: #d1d9e0; }
@@ -27,7 +27,7 @@ _STYLE = """
   .tail { opacity: 0.45; }
   .page { fill: #ffffff; }
   @media (prefers-color-scheme: dark) {
-    text { fill: #f0f6fc; }
+    text { fill: #f0f6fc; stroke: #0d1117; }
     .note { fill: #9198a1; }
     .grid { stroke: #3d444d; }
     .ours { fill: #4493f8; }
@@ -91,7 +91,8 @@ def _ticks(most: float) -> list[float]:
 
 def peers(result: dict[str, Any]) -> dict[str, str]:
     figures: dict[str, dict[str, float]] = result["figures"]
-    where = f"medians of {result['rounds']} interleaved rounds, PostgreSQL {result['server']}, fsync on"
+    rounds = "one round" if result["rounds"] == 1 else f"medians of {result['rounds']} interleaved rounds"
+    where = f"{rounds}, PostgreSQL {result['server']}, fsync on"
 
     def bars(figure: str, tail: str | None = None, *, lowest_first: bool = False) -> list[Bar]:
         found = [

@@ -21,6 +21,8 @@ class Scale:
     long_drain: int
     enqueue_seconds: int
     """How long each of the measurements of single enqueues lasts."""
+    lease_seconds: int
+    """Of the run whose listener is killed."""
 
 
 FULL = Scale(
@@ -32,7 +34,16 @@ FULL = Scale(
     many=500_000,
     long_drain=200_000,
     enqueue_seconds=3,
+    lease_seconds=5,
 )
 QUICK = Scale(
-    finished=20_000, rounds=3, pickups=10, drained=2_000, drains=1, many=5_000, long_drain=3_000, enqueue_seconds=1
+    finished=20_000,
+    rounds=3,
+    pickups=10,
+    drained=2_000,
+    drains=1,
+    many=5_000,
+    long_drain=3_000,
+    enqueue_seconds=1,
+    lease_seconds=1,
 )

@@ -59,8 +59,8 @@ class NoLoader:
     def __init__(self, error: UserError) -> None:
         self._error = error
 
-    async def claim(self, *_: Any) -> tuple[Claim | None, Loaded]:
-        raise self._error
+    async def claim(self, transaction: Transaction, workflow: str, listener: UUID) -> tuple[Claim | None, Loaded]:
+        return await _claim_and_load(self, transaction, workflow, listener)
 
     async def load(self, *_: Any) -> Loaded:
         raise self._error

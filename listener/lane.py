@@ -30,6 +30,9 @@ from listener.workflow import Final, Hold, Reject, Retry, Workflow, is_async, re
 
 _TURN_SECONDS = 0.005
 """How long items that never wait for anything may keep the event loop from the other lanes."""
+_MORE_SECONDS = 0.02
+"""After a batch that was not full: by then a bell has rung if there is more. Asked at once, nothing would be found, and
+the next item would wait for that answer: half of its way from the doorbell to the first line of work."""
 _SETTLE_SECONDS = 2.0
 """How long cancelled work gets to clean up before its item is released over its head."""
 _MOST_HUNG = 100
@@ -95,6 +98,7 @@ class Lane:
         self._rung: str | None = None
         self._expect_more = False
         self._may_prefetch = False
+        self._more_at = 0.0
         self._futile = 0
         self._next_poll = float("inf")
         self._not_before = 0.0
@@ -228,7 +232,9 @@ class Lane:
         if self._rung is not None:
             return self._rung, None
         if self._expect_more and (self._may_prefetch or self.idle):
-            return "more", None
+            if self._may_prefetch or self._more_at <= now:
+                return "more", None
+            return None, min(self._more_at, self._next_poll) - now
         return None, self._next_poll - now if self._next_poll < float("inf") else None
 
     def _has_room(self) -> bool:
@@ -302,6 +308,7 @@ class Lane:
         self._plan_poll()
         self._expect_more = True
         self._may_prefetch = len(claim.keys) >= claim.terms.batch_size
+        self._more_at = time.monotonic() + _MORE_SECONDS
         run = Run(run_id, claim.terms, time.monotonic() + claim.seconds_left)
         run.claimed = run.unfinished = len(claim.keys)
         run.suspect = claim.suspect

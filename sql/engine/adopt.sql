@@ -140,9 +140,11 @@ $$;
 COMMENT ON FUNCTION scheduler._build_triggers(scheduler.workflow, boolean) IS 'Internal: puts the workflow''s triggers on its table, or takes them off.';
 
 CREATE OR REPLACE FUNCTION scheduler._grants(w scheduler.workflow) RETURNS TABLE (object oid, item text, privilege text, grantee text, held boolean)
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
+BEGIN
+    RETURN QUERY
     -- the schemas of the table and of the types its words and keys are cast to
     WITH home AS (
         SELECT c.relnamespace AS id FROM pg_catalog.pg_class AS c WHERE c.oid = w.relation
@@ -160,7 +162,8 @@ AS $$
     -- the engine writes these columns and no others
     SELECT w.relation, format('UPDATE (%I) TO scheduler_owner', a.attname), format('UPDATE (%I) ON %s', a.attname, w.relation), 'scheduler_owner', has_column_privilege('scheduler_owner', w.relation, a.attnum, 'UPDATE')
     FROM pg_catalog.pg_attribute AS a
-    WHERE a.attrelid = w.relation AND a.attname IN (w.status_column, w.error_column)
+    WHERE a.attrelid = w.relation AND a.attname IN (w.status_column, w.error_column);
+END
 $$;
 COMMENT ON FUNCTION scheduler._grants(scheduler.workflow) IS 'Internal: what the engine and the listener need on the table, and nothing more; and whether they have it.';
 

@@ -50,6 +50,11 @@ DECLARE
     moved text[];
 BEGIN
     PERFORM scheduler._require_read_committed();
+    -- this function can be called past requeue(), and what a predicate selects tells what is in the rows
+    IF predicate IS NOT NULL AND NOT has_table_privilege(session_user, w.relation, 'SELECT') THEN
+        RAISE EXCEPTION 'only who may read % can select its rows by a predicate', w.relation
+            USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON %s TO %I;', w.relation, session_user);
+    END IF;
     predicate := scheduler._check_ready(w.relation, predicate);
     IF stranded THEN
         IF w.processing IS NULL THEN

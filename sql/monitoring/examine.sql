@@ -9,18 +9,25 @@ AS $$ SELECT coalesce(nullif(current_setting('scheduler.' || name, true), ''), f
 COMMENT ON FUNCTION scheduler._threshold(text, text) IS 'Internal: a limit of the doctor; change it with SET, or for good: ALTER DATABASE … SET scheduler.long_transaction = ''1 hour''.';
 
 CREATE OR REPLACE FUNCTION scheduler._index_missing(w scheduler.workflow, kind text) RETURNS boolean
-LANGUAGE sql STABLE
+-- plpgsql, here and below, because it keeps its plan: the doctor asks for each workflow
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-                       WHERE i.indrelid = w.relation AND c.relname = format('scheduler_%s_%s', w.name, kind) AND i.indisvalid)
+BEGIN
+    RETURN NOT EXISTS (SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+                       WHERE i.indrelid = w.relation AND c.relname = format('scheduler_%s_%s', w.name, kind) AND i.indisvalid);
+END
 $$;
 COMMENT ON FUNCTION scheduler._index_missing(scheduler.workflow, text) IS 'Internal: whether one of the workflow''s indexes is missing or invalid.';
 
 CREATE OR REPLACE FUNCTION scheduler._trigger_missing(w scheduler.workflow, kind text) RETURNS boolean
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = w.relation AND tgenabled <> 'D' AND tgname = format('scheduler_%s_%s', w.name, kind)) $$;
+AS $$
+BEGIN
+    RETURN NOT EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = w.relation AND tgenabled <> 'D' AND tgname = format('scheduler_%s_%s', w.name, kind));
+END
+$$;
 COMMENT ON FUNCTION scheduler._trigger_missing(scheduler.workflow, text) IS 'Internal: whether one of the workflow''s triggers is missing or disabled.';
 
 CREATE OR REPLACE FUNCTION scheduler._examine_table(w scheduler.workflow) RETURNS TABLE (severity text, code text, workflow text, finding text, meaning text, fix text)

@@ -61,9 +61,6 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         f"from alembic import op\nrevision = '9999'\ndown_revision = {head!r}\n"
         f"def upgrade():\n    op.execute({NEWER!r})\ndef downgrade():\n    op.execute({OLDER!r})\n"
     )
-    with monkeypatch.context() as patch:
-        patch.setattr("listener.share._PACKAGE", folder / "listener")
-        assert schema.head() == "9999"
     monkeypatch.setattr("listener.share._PACKAGE", folder / "listener")
     return head
 
@@ -82,7 +79,7 @@ def test_a_listener_works_before_during_and_after_an_upgrade_and_a_rollback(
     database: str, db: psycopg.Connection, tmp_path: Path, newer: str
 ) -> None:
     with bench_on(database, tmp_path) as bench:
-        bench.adopt(max_attempts=2)
+        bench.adopt(max_attempts=2, breaker=False)
         listener = bench.start()
         work_through(bench, 1)
 

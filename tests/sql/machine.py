@@ -233,8 +233,11 @@ class Protocol(RuleBasedStateMachine):
             assert not left, f"item {key} was cancelled and is not"
 
     @rule()
-    def person_requeues_the_dead(self) -> None:
-        with_new = "UPDATE item SET asked = asked + 1 FROM scheduler.dead_letter AS d WHERE d.key = item.id::text"
+    def person_requeues_what_failed(self) -> None:
+        with_new = (
+            "UPDATE item SET asked = asked + 1 FROM scheduler.attempt AS a WHERE a.key = item.id::text"
+            " AND a.state <> 'active'"
+        )
         self._try(lambda queue: (queue.db.execute(with_new), call(queue.db, "requeue", name="job")))
 
     # -- what must always hold -----------------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ def test_the_status_of_every_schedule_is_for_those_with_a_token(visitor: Visitor
 
 
 @pytest.mark.slow
+@pytest.mark.doorbell
 def test_a_listener_serves_its_own_page_without_harm_to_its_lanes(database: str, tmp_path: object) -> None:
     with bench_on(database, tmp_path) as bench:  # type: ignore[arg-type]
         bench.adopt()
