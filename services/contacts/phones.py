@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import phonenumbers
 
-# It begins with a digit, because the search for one is fast; what may stand before it is looked at afterwards.
+# It begins with a digit, because those are found fast; what may stand before it is looked at afterwards.
 _CANDIDATE = re.compile(r"[0-9][0-9 ().\-/]{5,22}[0-9](?!(?![xX]\d{1,6}\b)[\w@%]|[.,-][0-9])")
 # what a number is of: money, measures, time
 _AFTER = re.compile(
@@ -29,6 +29,7 @@ _OTHER_WORDS = _words("""
     rcs registration reg isbn issn ean upc gtin sku order invoice license licence lic abn acn cif nif account konto kto
     blz id no nr number zip plz box postfach case serial part model item patent ref version copyright npi mc roc cslb
     lot ticket permit""")
+_ONE_DIGIT = bytes(ord("0") if code in b"0123456789" else code for code in range(256))
 _NO_DIGITS = str.maketrans("", "", " ().-/+")
 _SIGNS = frozenset("#№$€£©")
 _EDGES = " \t.:|()-–#°º,"  # noqa: RUF001
@@ -109,7 +110,7 @@ def region_of(country: str | None, host: str | None, language: str | None) -> tu
 def numbers_in(text: str, region: str | None = None) -> Iterator[tuple[str, int, int, str | None]]:
     """(text, start, end, why it is something else) of everything that could be a phone number."""
     trunk = _trunk_prefix(region)
-    for match in _CANDIDATE.finditer(text):
+    for match in _candidates(text):
         begin = match.start()
         opened = _BEFORE.search(text, max(0, begin - 5), begin)
         if opened is None:
@@ -120,6 +121,17 @@ def numbers_in(text: str, region: str | None = None) -> Iterator[tuple[str, int,
             if 7 <= len(raw.translate(_NO_DIGITS)) <= 15:
                 after = text[at + len(raw) : at + len(raw) + 12].lower()
                 yield raw, at, at + len(raw), _objection(raw, before, after, trunk)
+
+
+def _candidates(text: str) -> Iterator[re.Match[str]]:
+    """As finditer gives them; but with all digits made one, a plain search leaps to each."""
+    digits = text.encode("latin-1", "replace").translate(_ONE_DIGIT)
+    at = digits.find(b"0")
+    while at >= 0:
+        match = _CANDIDATE.match(text, at)
+        if match:
+            yield match
+        at = digits.find(b"0", match.end() if match else at + 1)
 
 
 def _apart(raw: str, start: int) -> Iterator[tuple[str, int]]:

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from urllib.parse import urljoin, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -24,6 +24,7 @@ MOST_TRUSTED = 10_000
 MOST_ATTRIBUTES = 300
 """Of one element; each new one is compared with all before it."""
 _LONGEST_TAG = 2_000
+_STRETCH = 16_384
 DEEPEST_PATH = 12
 FARTHEST_SIBLING = 1000
 MOST_CONTEXTS = 200
@@ -53,8 +54,6 @@ _CLOSE_THEMSELVES = frozenset(
 )
 # A tag as HTML ends it: not at a > inside a quoted value.
 _WHOLE_TAG = re.compile(rb"""<[a-zA-Z](?:[^>"'=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+|["'])*+""")
-# from one > to the next; without the first it would be tried at every character
-_GAP = re.compile(rb">[^>]{%d,}" % _LONGEST_TAG)
 _OPENED = re.compile(rb"<[a-zA-Z]")
 _QUOTED_END = re.compile(rb"""=\s*+(?:"[^">]*+>|'[^'>]*+>)""")
 _QUOTED = re.compile(rb"""=\s*+(?:"[^"]*+"|'[^']*+')""")
@@ -203,15 +202,24 @@ def _tame(body: bytes) -> bytes:
     """The page without what makes a parser slow and can only be an attack. All but a few pages are left alone."""
     if _may_have_a_long_tag(body):
         body = _WHOLE_TAG.sub(_few_attributes, body)
-    tags = body.count(b"<")
-    return _shallow(body) if tags > MOST_TRUSTED or (tags > DEEPEST and _may_be_deep(body)) else body
+    tags = [body.count(b"<", start, start + _STRETCH) for start in range(0, len(body), _STRETCH)]
+    count = sum(tags)
+    return _shallow(body) if count > MOST_TRUSTED or (count > DEEPEST and _may_be_deep(body, tags)) else body
 
 
 def _may_have_a_long_tag(body: bytes) -> bool:
     """Whether a > is far away; in a large page it might also stand inside a value, which is no end."""
-    for gap in _GAP.finditer(b">" + body):
-        if (opened := _OPENED.search(gap[0])) and gap.end() - gap.start() - opened.start() > _LONGEST_TAG:
+    start = 0
+    while start < len(body):
+        # from the last > that is near enough: most of the page is leapt over
+        if (last := body.rfind(b">", start, start + _LONGEST_TAG)) >= 0:
+            start = last + 1
+            continue
+        end = body.find(b">", start + _LONGEST_TAG)
+        end = len(body) if end < 0 else end
+        if (opened := _OPENED.search(body, start, end)) and end - opened.start() > _LONGEST_TAG:
             return True
+        start = end + 1
     return len(body) > 100 * _LONGEST_TAG and _QUOTED_END.search(body) is not None
 
 
@@ -255,11 +263,11 @@ def _shallow(body: bytes) -> bytes:
     return body
 
 
-def _may_be_deep(body: bytes) -> bool:
-    """Counted roughly, 16 KB at a time: ten times faster than looking at each tag."""
+def _may_be_deep(body: bytes, tags: list[int]) -> bool:
+    """Counted roughly, a stretch at a time: ten times faster than looking at each tag."""
     depth = 0
-    for start in range(0, len(body), 16_384):
-        depth += body.count(b"<", start, start + 16_384) - 2 * body.count(b"</", start, start + 16_384)
+    for number, count in enumerate(tags):
+        depth += count - 2 * body.count(b"</", number * _STRETCH, (number + 1) * _STRETCH)
         if depth > DEEPEST // 2:
             return True
     return False
@@ -299,14 +307,17 @@ def _hide(tree: LexborHTMLParser) -> list[str]:
     body = tree.body
     if body is None:
         return []
-    selectors = [HIDDEN]
-    # most styles are in the head, which is a small tree
-    for style in islice((style for part in (tree.head, body) if part is not None for style in part.css("style")), 50):
+    selectors = []
+    # one search for both: each walks the whole page
+    hidden = body.css(f"style,{HIDDEN}")
+    styles = [node for node in hidden if node.tag == "style"]
+    hidden = [node for node in hidden if node.tag != "style" or node.css_matches(HIDDEN)] if styles else hidden
+    for style in islice((*(tree.head.css("style") if tree.head is not None else ()), *styles), 50):
         # a menu closed by a media query is hidden too; only inline elements are taken for decoys
         names = islice(_hiding_classes(style.text() or ""), 50)
         selectors += [f"span.{name},b.{name},i.{name},em.{name}" for name in names]
     removed: list[str] = []
-    for node in _outermost(node for selector in selectors for node in body.css(selector)):
+    for node in _outermost(chain(hidden, (node for selector in selectors for node in body.css(selector)))):
         removed.append(node.text(separator=" ")[:10_000])
         removed += [href for link in node.css("a[href]") if (href := link.attributes.get("href") or "")]
         node.decompose()
