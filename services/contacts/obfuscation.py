@@ -127,12 +127,13 @@ def _reversed(page: Page) -> Iterator[Candidate]:
         looked += 1
         left, right = _BACKWARDS_LEFT.search(text[max(0, at - 80) : at]), _BACKWARDS_RIGHT.match(text, at + 1)
         if left and right and not _reads_forwards(f"{left[0]}@{right[0]}", page.site):
-            if turned is None:  # asked only now: the source is long
+            start = at - len(left[0])
+            addresses = list(addresses_in(text[start : right.end()][::-1]))
+            if addresses and turned is None:  # asked only now: the source is long
                 turned = b"bidi-override" in page.source or any(node.tag == "bdo" for node, _ in page.marked)
                 if not turned and not _RIGHT_TO_LEFT.search(page.source):
                     return
-            start = at - len(left[0])
-            for address, _, _ in addresses_in(text[start : right.end()][::-1]):
+            for address, _, _ in addresses:
                 # right-to-left alone turns round only what is written so: then it must be the site's own
                 if turned or site_of(f"//{address.rpartition('@')[2]}") == page.site:
                     yield address, Evidence("reversed", page.path_at(at), snippet(text, start, right.end()))

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from urllib.parse import urljoin, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -75,6 +75,16 @@ _TEXT_ID, _COMMENT_ID = (
     next(node.tag_id for node in _marked.iter(include_text=True) if node.tag == tag) if _marked else 0
     for tag in ("-text", "-comment")
 )
+
+_LINK_IDS = _tag_ids("a area")
+(_SCRIPT_ID,), (_SPAN_ID,), (_BDO_ID,) = map(_tag_ids, ("script", "span", "bdo"))
+_DECODED = frozenset(["data-cfemail", "data-domain", "data-email", "data-mail"])
+_NOTED = (
+    "a[href],area[href],[data-cfemail],[data-domain],[data-email],[data-mail],span.spamspan,bdo,"
+    'script[type*="ld+json" i],[itemscope],[itemprop]'
+)
+Given = tuple[LexborNode, Mapping[str, str | None]]
+"""An element and its attributes."""
 
 
 @dataclass(slots=True)
@@ -148,12 +158,32 @@ class Page:
         return [(href, node) for node, given in self.marked if (href := (given.get("href") or "").strip())]
 
     @cached_property
-    def marked(self) -> list[tuple[LexborNode, Mapping[str, str | None]]]:
-        """Links, and elements that address decoders look at, with their attributes: one search for all of them."""
-        found = self.tree.css(
-            "a[href],area[href],[data-cfemail],[data-domain],[data-email],[data-mail],span.spamspan,bdo"
-        )
-        return [(node, node.attributes) for node in found]
+    def marked(self) -> list[Given]:
+        """Links, and elements that address decoders look at, with their attributes."""
+        return self._noted[0]
+
+    @cached_property
+    def data(self) -> list[Given]:
+        """JSON-LD and microdata, with their attributes."""
+        return self._noted[1]
+
+    @cached_property
+    def _noted(self) -> tuple[list[Given], list[Given]]:
+        """One search for both, because each walks the whole page."""
+        marked: list[Given] = []
+        data: list[Given] = []
+        for node in self.tree.css(_NOTED):
+            given, kind = node.attributes, node.tag_id
+            if "itemprop" in given or "itemscope" in given or kind == _SCRIPT_ID:
+                data.append((node, given))
+            if (
+                (kind in _LINK_IDS and "href" in given)
+                or not _DECODED.isdisjoint(given)
+                or kind == _BDO_ID
+                or (kind == _SPAN_ID and "spamspan" in (given.get("class") or ""))
+            ):
+                marked.append((node, given))
+        return marked, data
 
     @cached_property
     def language(self) -> str | None:
@@ -355,36 +385,39 @@ def _visible(body: LexborNode | None, *, every: bool) -> Text:
     An element that opens is seen on the way; one that closes shows in that the next text is in another block.
     """
     parts: list[str] = []
-    starts: list[int] = []
+    numbers: list[int] = []  # of those parts whose elements are kept
     nodes: list[LexborNode] = []
     blocks: dict[int, int] = {}  # inline element -> the block it is in; kept, so that deep nesting stays linear
     unread: set[int] = set()
     text, comment, inline = _TEXT_ID, _COMMENT_ID, _INLINE_IDS
-    length, block, opened = 0, 0, True
+    add, block_of = parts.append, blocks.get
+    block, opened = 0, True
     for node in body.traverse(include_text=True) if body is not None else ():
         kind = node.tag_id
         if kind == text:
             key = node.parent.mem_id  # type: ignore[union-attr]
-            container = blocks.get(key, key)
-            if container in unread:
-                continue
+            container = block_of(key, key)
+            if container != block:
+                if container in unread:
+                    continue
+                block, opened = container, False
+                add("\n")
+            elif opened:
+                opened = False
+                add("\n")
             fragment = node.text_content or ""
             if not fragment.isascii():
                 fragment = fragment.translate(_ODD)
-            if opened or container != block:
-                parts.append("\n")
-                length += 1
-            block, opened = container, False
-            parts.append(fragment)
             if every or "@" in fragment:
-                starts.append(length)
+                numbers.append(len(parts))
                 nodes.append(node)
-            length += len(fragment)
+            add(fragment)
         elif kind in inline:
             key = node.parent.mem_id  # type: ignore[union-attr]
-            blocks[node.mem_id] = blocks.get(key, key)
+            blocks[node.mem_id] = block_of(key, key)
         elif kind != comment:
             opened = True
             if kind in _UNREAD_IDS:
                 unread.add(node.mem_id)
-    return Text("".join(parts), starts, nodes)
+    ends = [0, *accumulate(map(len, parts))] if nodes else []
+    return Text("".join(parts), [ends[number] for number in numbers], nodes)

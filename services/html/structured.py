@@ -11,7 +11,7 @@ from typing import Any
 from selectolax.lexbor import LexborNode
 
 from services.evidence import Evidence, Refused, one_line
-from services.html.page import Page
+from services.html.page import Given, Page
 
 MOST_BLOCKS = 100
 MOST_BLOCK_CHARACTERS = 1_000_000
@@ -62,10 +62,9 @@ class Structured:
 def structured(page: Page) -> Structured:
     """All nodes of the page, in its order, nested ones after the one they are in."""
     found = Structured()
-    # one search for both: each walks the whole page
-    elements = page.tree.css('script[type*="ld+json" i],[itemscope],[itemprop]')
+    elements = page.data
     scripts = (
-        one for one in elements if one.tag == "script" and "ld+json" in (one.attributes.get("type") or "").lower()
+        one for one, given in elements if one.tag == "script" and "ld+json" in (given.get("type") or "").lower()
     )
     for number, script in enumerate(islice(scripts, MOST_BLOCKS), 1):
         where = f"script[type=ld+json] #{number}"
@@ -141,12 +140,11 @@ def _types(value: Any) -> tuple[str, ...]:
     return tuple(_clean(item).rpartition("/")[2].rpartition(":")[2] for item in given[:10] if isinstance(item, str))
 
 
-def _microdata(page: Page, elements: list[LexborNode], into: list[Node]) -> None:
+def _microdata(page: Page, elements: list[Given], into: list[Node]) -> None:
     """Each itemprop goes to the nearest itemscope above it."""
     scopes: dict[int, Node] = {}
     known: dict[int, Node | None] = {}
-    for element in islice(elements, MOST_PROPERTIES):
-        attributes = element.attributes
+    for element, attributes in islice(elements, MOST_PROPERTIES):
         owner = _owner(element, scopes, known)
         names = (attributes.get("itemprop") or "").split()
         value: Any = None
