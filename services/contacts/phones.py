@@ -5,6 +5,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import phonenumbers
+from phonenumbers.re_util import enable_pattern_cache
+
+enable_pattern_cache()  # of its metadata: a fixed number of them
 
 # It begins with a digit, because those are found fast; what may stand before it is looked at afterwards.
 _CANDIDATE = re.compile(r"[0-9][0-9 ().\-/]{5,22}[0-9](?!(?![xX]\d{1,6}\b)[\w@%]|[.,-][0-9])")
@@ -29,7 +32,9 @@ _OTHER_WORDS = _words("""
     rcs registration reg isbn issn ean upc gtin sku order invoice license licence lic abn acn cif nif account konto kto
     blz id no nr number zip plz box postfach case serial part model item patent ref version copyright npi mc roc cslb
     lot ticket permit""")
-_ONE_DIGIT = bytes(ord("0") if code in b"0123456789" else code for code in range(256))
+# every digit as one, and every mark that may stand between them as another
+_CLASSES = bytes.maketrans(b"0123456789 ().-/", b"0000000000      ")
+_SHORTEST = 7
 _NO_DIGITS = str.maketrans("", "", " ().-/+")
 _SIGNS = frozenset("#№$€£©")
 _EDGES = " \t.:|()-–#°º,"  # noqa: RUF001
@@ -124,14 +129,17 @@ def numbers_in(text: str, region: str | None = None) -> Iterator[tuple[str, int,
 
 
 def _candidates(text: str) -> Iterator[re.Match[str]]:
-    """As finditer gives them; but with all digits made one, a plain search leaps to each."""
-    digits = text.encode("latin-1", "replace").translate(_ONE_DIGIT)
-    at = digits.find(b"0")
+    """As finditer gives them, but a plain search leaps from digit to digit, and past what is too short."""
+    classes = text.encode("latin-1", "replace").translate(_CLASSES)
+    at = classes.find(b"0")
     while at >= 0:
+        if other := classes[at : at + _SHORTEST].lstrip(b"0 "):
+            at = classes.find(b"0", at + _SHORTEST - len(other))
+            continue
         match = _CANDIDATE.match(text, at)
         if match:
             yield match
-        at = digits.find(b"0", match.end() if match else at + 1)
+        at = classes.find(b"0", match.end() if match else at + 1)
 
 
 def _apart(raw: str, start: int) -> Iterator[tuple[str, int]]:

@@ -81,7 +81,7 @@ _LINK_IDS = _tag_ids("a area")
 _DECODED = frozenset(["data-cfemail", "data-domain", "data-email", "data-mail"])
 _NOTED = (
     "a[href],area[href],[data-cfemail],[data-domain],[data-email],[data-mail],span.spamspan,bdo,"
-    'script[type*="ld+json" i],[itemscope],[itemprop]'
+    'script[type*="ld+json" i]'
 )
 Given = tuple[LexborNode, Mapping[str, str | None]]
 """An element and its attributes."""
@@ -172,9 +172,11 @@ class Page:
         """One search for both, because each walks the whole page."""
         marked: list[Given] = []
         data: list[Given] = []
-        for node in self.tree.css(_NOTED):
+        # without an itemscope no itemprop belongs to anything
+        scoped = self.tree.css_first("[itemscope]") is not None
+        for node in self.tree.css(f"{_NOTED},[itemscope],[itemprop]" if scoped else _NOTED):
             given, kind = node.attributes, node.tag_id
-            if "itemprop" in given or "itemscope" in given or kind == _SCRIPT_ID:
+            if kind == _SCRIPT_ID or (scoped and ("itemprop" in given or "itemscope" in given)):
                 data.append((node, given))
             if (
                 (kind in _LINK_IDS and "href" in given)
