@@ -392,20 +392,18 @@ def _visible(body: LexborNode | None, *, every: bool) -> Text:
     blocks: dict[int, int] = {}  # inline element -> the block it is in; kept, so that deep nesting stays linear
     unread: set[int] = set()
     text, comment, inline = _TEXT_ID, _COMMENT_ID, _INLINE_IDS
-    add, block_of = parts.append, blocks.get
+    add = parts.append
     block, opened = 0, True
     for node in body.traverse(include_text=True) if body is not None else ():
         kind = node.tag_id
         if kind == text:
-            key = node.parent.mem_id  # type: ignore[union-attr]
-            container = block_of(key, key)
-            if container != block:
+            container = node.parent.mem_id  # type: ignore[union-attr]
+            if container in blocks:
+                container = blocks[container]
+            if opened or container != block:
                 if container in unread:
                     continue
                 block, opened = container, False
-                add("\n")
-            elif opened:
-                opened = False
                 add("\n")
             fragment = node.text_content or ""
             if not fragment.isascii():
@@ -416,7 +414,7 @@ def _visible(body: LexborNode | None, *, every: bool) -> Text:
             add(fragment)
         elif kind in inline:
             key = node.parent.mem_id  # type: ignore[union-attr]
-            blocks[node.mem_id] = block_of(key, key)
+            blocks[node.mem_id] = blocks.get(key, key)
         elif kind != comment:
             opened = True
             if kind in _UNREAD_IDS:
