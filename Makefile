@@ -42,6 +42,7 @@ lint: $(STAMP) ## ruff, mypy --strict, and the import contracts
 
 bench: $(STAMP) ## benchmarks on a throw-away cluster; writes benchmarks/results/latest.json
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
+	@$(VENV)/bin/python -m benchmarks.extraction
 
 bench-peers: $(STAMP) ## ours beside procrastinate, pgqueuer, chancy, awa, dbos, dramatiq-pg, pgmq, graphile-worker, pg-boss
 	@$(VENV)/bin/python -m benchmarks.peers $(ARGS)

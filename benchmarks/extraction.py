@@ -5,20 +5,23 @@
 
 import gc
 import json
+import statistics
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable
 
 from benchmarks.pages import page, sitemap
-from services.contacts import contacts
+from services.contacts import contacts, emails, phones
 from services.html import read_page
 from services.html.metadata import metadata
 from services.html.structured import structured
 from services.sitemap_import import Imported, Taker
 from services.sitemaps import SitemapReader
+from services.websites import normal_host
 
 PAGES = 600
+ROUNDS = 3
 SITEMAP_URLS = 50_000
 SITEMAP_BYTES = 50_000_000
 
@@ -26,16 +29,21 @@ Figures = dict[str, float | int]
 
 
 def pages(count: int = PAGES, say: Callable[[str], None] = lambda _: None) -> Figures:
-    """Contacts of every page, as page_curation reads them; and a home page with its metadata."""
+    """Contacts of every page, as page_curation reads them; and a home page with its metadata.
+
+    Processor time of this process, the quickest of three rounds for each page: what else the machine does only adds.
+    Nothing is remembered from one round to the next.
+    """
     say(f"Reading {count} generated pages ...")
     sources = [(page(seed), f"https://plumber{seed}.com/contact") for seed in range(count)]
     _read(*sources[0])
     gc.collect()
-    laps = [_timed(_read, source, url) for source, url in sources]
-    both = [_timed(_read_home, source, url) for source, url in sources[: count // 3]]
+    laps = _quickest(_read, sources)
+    both = _quickest(_read_home, sources[: count // 3])
     return {
         "extraction_pages": count,
         "extraction_mean_bytes": sum(len(source) for source, _ in sources) / count,
+        "extraction_median_bytes": statistics.median(len(source) for source, _ in sources),
         "extraction_largest_bytes": max(len(source) for source, _ in sources),
         "extraction_pages_per_second": count / sum(laps),
         "extraction_slowest_ms": 1000 * max(laps),
@@ -84,6 +92,15 @@ def _read_home(source: bytes, url: str) -> None:
     data = structured(read)
     metadata(read, data)
     contacts(read, country="US", data=data)
+
+
+def _quickest(work: Callable[[bytes, str], None], sources: list[tuple[bytes, str]]) -> list[float]:
+    rounds = []
+    for _ in range(ROUNDS):
+        for remembered in (emails.judge, phones.judge, normal_host):
+            remembered.cache_clear()
+        rounds.append([_timed(work, source, url) for source, url in sources])
+    return [min(laps) for laps in zip(*rounds, strict=True)]
 
 
 def _timed(work: Callable[[bytes, str], None], source: bytes, url: str) -> float:

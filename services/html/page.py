@@ -55,7 +55,6 @@ _CLOSE_THEMSELVES = frozenset(
 # A tag as HTML ends it: not at a > inside a quoted value.
 _WHOLE_TAG = re.compile(rb"""<[a-zA-Z](?:[^>"'=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+|["'])*+""")
 _OPENED = re.compile(rb"<[a-zA-Z]")
-_QUOTED_END = re.compile(rb"""=\s*+(?:"[^">]*+>|'[^'>]*+>)""")
 _QUOTED = re.compile(rb"""=\s*+(?:"[^"]*+"|'[^']*+')""")
 _ATTRIBUTE = re.compile(rb"""[\s/"'=]+[^\s/"'=]""")
 
@@ -240,19 +239,31 @@ def _tame(body: bytes) -> bytes:
 
 
 def _may_have_a_long_tag(body: bytes) -> bool:
-    """Whether a > is far away; in a large page it might also stand inside a value, which is no end."""
-    start = 0
+    """Whether a > is far away. One inside a quoted value is no end: two of those in a row are as bad."""
+    start = quoted = 0
+    marks = [-1, -1]  # the last " and the last '
     while start < len(body):
-        # from the last > that is near enough: most of the page is leapt over
-        if (last := body.rfind(b">", start, start + _LONGEST_TAG)) >= 0:
-            start = last + 1
-            continue
-        end = body.find(b">", start + _LONGEST_TAG)
-        end = len(body) if end < 0 else end
-        if (opened := _OPENED.search(body, start, end)) and end - opened.start() > _LONGEST_TAG:
+        # the last > that is near enough: most of the page is leapt over
+        end = body.rfind(b">", start, start + _LONGEST_TAG)
+        if end < 0:
+            end = body.find(b">", start + _LONGEST_TAG)
+            end = len(body) if end < 0 else end
+            opened = None if quoted else _OPENED.search(body, start, end)
+            if end - (opened.start() if opened else start) > _LONGEST_TAG and (quoted or opened):
+                return True
+        found = [body.rfind(mark, start, end) for mark in (b'"', b"'")]
+        marks = [new if new >= 0 else old for new, old in zip(found, marks, strict=True)]
+        # a > is inside a value if the quote before it is the one that began it
+        quoted = quoted + 1 if any(mark > 0 and _began(body, mark) for mark in marks) else 0
+        if quoted > 1:
             return True
         start = end + 1
-    return len(body) > 100 * _LONGEST_TAG and _QUOTED_END.search(body) is not None
+    return False
+
+
+def _began(body: bytes, mark: int) -> bool:
+    before = body[max(0, mark - 64) : mark].rstrip()
+    return not before or before.endswith(b"=")
 
 
 def _few_attributes(tag: re.Match[bytes]) -> bytes:

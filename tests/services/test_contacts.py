@@ -293,6 +293,14 @@ def test_a_hostile_page_is_read_to_its_end(body: str) -> None:
     assert len(read(body).contacts) <= MOST_CONTACTS
 
 
+@pytest.mark.parametrize("quoted", ["x{n}='>'", 'x{n}=">"', 'x{n}= ">"', """x{n}='"">' """, 'x{n}=">" ' + "y" * 1_990])
+def test_quotes_cannot_hide_that_a_tag_has_thousands_of_attributes(quoted: str) -> None:
+    """Each is compared with all before it: a page of 190 KB took seconds."""
+    tag = " ".join(f"a{n} " + (quoted.format(n=n) if n % 200 == 0 else "") for n in range(8_000))
+    links = read_page(f"<p><a {tag}>x</a>").tree.css("a")
+    assert max((len(link.attributes) for link in links), default=0) < 3_000
+
+
 def test_a_large_page_that_is_no_attack_is_read_to_its_end() -> None:
     rows = "".join(f"<tr><td class='c'>{n}<td><a href='/p{n}'>x</a><br><p>y<li>z</tr>" for n in range(30_000))
     assert read(f"<table>{rows}</table><p>ann@joes.com</p>").emails == ["ann@joes.com"]
