@@ -65,6 +65,7 @@ class Score:
     def figures(self, count: int) -> dict[str, float | int]:
         return {
             "per_second": round(count / statistics.median(self.seconds), 2),
+            "found_per_second": round(self.found / statistics.median(self.seconds), 1),
             "processor_ms_each": round(1000 * statistics.median(self.processor) / count, 2),
             "memory_mb": round(self.memory_kb / 1024),
             "found": self.found,
@@ -168,6 +169,7 @@ def render(result: dict[str, Any]) -> str:
                 f"{name} {result['versions'][name]}",
                 f"{one['per_second']:,.1f}",
                 f"{ours / one['per_second']:.1f}",
+                f"{one['found_per_second']:,.1f}",
                 f"{one['processor_ms_each']:,.1f}",
                 f"{one['memory_mb']}",
                 f"{one['found']:,} of {one['expected']:,}",
@@ -175,7 +177,7 @@ def render(result: dict[str, Any]) -> str:
             )
             for name, one in sorted(readers.items(), key=lambda pair: -pair[1]["per_second"])
         ]
-        names = (TASKS[task], "/s", "ours is x", "CPU ms each", "MB", "found", "invented")
+        names = (TASKS[task], "/s", "ours is x", "right finds/s", "CPU ms each", "MB", "found", "invented")
         lines += [table(names, rows), ""]
     return "\n".join(lines)
 

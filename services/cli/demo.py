@@ -114,6 +114,7 @@ class Show:
         self._search()
         firing = self._select_places()
         self._flow(firing)
+        self.live.show()
         self.items, self.seconds = _one(self.db, DONE) - before, time.monotonic() - begun
 
     def _search(self) -> None:

@@ -46,7 +46,7 @@ class Robots:
         """From its text; an HTML page served in its place says nothing."""
         if text.lstrip("\ufeff \t\r\n")[:16].lower().startswith(_BEGINNINGS_OF_HTML):
             return cls(agent=agent)
-        rules = Protego.parse(text)
+        rules = Protego.parse(text.replace("\x00", ""))  # an address of a sitemap may end up in a note
         return cls(
             sitemaps=tuple(dict.fromkeys(rules.sitemaps)),
             crawl_delay=_delay(rules, agent),

@@ -179,6 +179,8 @@ class Discoverer:
         except FetchError as error:
             self.found.trouble = self.found.trouble or (error if error.retryable else None)
             return
+        if "sitemap" not in fetched.text().lower():
+            return  # no link can lead to one, and parsing a page costs more than asking for it
         page = page_of(fetched)
         named = [node.attributes.get("href") or "" for node in page.tree.css('link[rel~="sitemap" i][href]')[:10]]
         linked = [href for href, _ in page.links[:2000] if _LINK.search(href[:500])]

@@ -14,24 +14,28 @@ _SAFE = "/%:@!$&'()*+,;=~-._[]"
 _PORTS = {"http": 80, "https": 443}
 
 
+# An address that needs no work, as most in a sitemap: to take one apart and put it together costs many times more.
+_PLAIN = re.compile(r"(https?://)([a-z0-9.-]+)(/[A-Za-z0-9/%:@!$&'()*+,;=~._-]*)?")
+
+
 class UnusableUrlError(ValueError):
     """Not the address of a page of this site; the text says why."""
 
 
 def normal_url(written: str, base: str = "") -> str:
     """Absolute, host in lower case, no fragment, no credentials, no default port, no tracking; or raises."""
+    written = written.strip()
+    if (plain := _PLAIN.fullmatch(written)) and len(written) <= _LONGEST:
+        return f"{plain[1]}{_host(plain[2])}{plain[3] or '/'}"
     try:
         written.encode()  # half a character has no spelling in a URL
-        parts = urlsplit(urljoin(base, written.strip()))
+        parts = urlsplit(urljoin(base, written))
         port = parts.port
     except ValueError:
         raise UnusableUrlError("not a URL") from None
     if parts.scheme not in _PORTS or not parts.hostname:
         raise UnusableUrlError("neither http nor https")
-    try:
-        host = normal_host(parts.hostname)
-    except InvalidHostError as error:
-        raise UnusableUrlError(str(error)) from None
+    host = _host(parts.hostname)
     place = host if port in (None, _PORTS[parts.scheme]) else f"{host}:{port}"
     url = f"{parts.scheme}://{place}{quote(parts.path, safe=_SAFE) or '/'}"
     if parts.query:
@@ -41,10 +45,17 @@ def normal_url(written: str, base: str = "") -> str:
     return url
 
 
+def _host(name: str) -> str:
+    try:
+        return normal_host(name)
+    except InvalidHostError as error:
+        raise UnusableUrlError(str(error)) from None
+
+
 def of_site(written: str, base: str, site: str) -> str:
     """The same, and on this site; its subdomains count, a neighbour's pages do not."""
     url = normal_url(written, base)
-    host = urlsplit(url).hostname or ""
+    host = url.split("/", 3)[2].partition(":")[0]
     if host != site and not host.endswith(f".{site}") and registrable_domain(host) != site:
         raise UnusableUrlError(f"on another site ({host})")
     return url

@@ -86,6 +86,6 @@ async def test_a_thousand_lanes_do_not_use_up_the_connections_of_the_server(data
             cursor = await transaction.connection.execute("SELECT pg_backend_pid(), pg_sleep(0.01)")
             return int((await one(cursor))[0])
 
-    backends = set(await asyncio.gather(*(ask() for _ in range(300))))
+    backends = set(await asyncio.gather(*(ask() for _ in range(120))))
     await opened.close()
     assert 1 < len(backends) <= MOST_CONNECTIONS

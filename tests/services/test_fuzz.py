@@ -156,6 +156,7 @@ Visit-time: 0600-0845|99999999999999999999"""
 @given(st.lists(st.sampled_from(pieces(RULES) + ["\n"] * 10) | st.text(max_size=6), max_size=50).map("".join))
 @example("User-agent: *\nCrawl-delay: nan\n")
 @example("User-agent: *\nCrawl-delay: inf\n")
+@example("Sitemap: \x00")
 @example("User-agent: *\nDisallow: /" + "*a" * 200 + "b\n")
 def test_any_robots_txt_is_read(text: str) -> None:
     rules = Robots.read(text, "ScraperSky")

@@ -200,3 +200,20 @@ def test_a_sitemap_that_breaks_off_says_so_and_what_was_read_counts() -> None:
     whole.feed(b"<urlset><url><loc>https://a.de/?a=1&b=2</loc></url></urlset>")
     whole.finish()
     assert whole.flaw == ""
+
+
+PLAIN = (
+    "https://www.a.test http://a.test/ https://a.test/x/%7Ey/ https://a.test/a//b/../c;p=1 https://a.test/&(1)!,'@:*+~"
+    " https://a.test./x https://-a.test/ https://10.0.0.1/x https://localhost/x https://xn--a.test/"
+)
+
+
+@pytest.mark.parametrize("url", PLAIN.split())
+def test_an_address_that_needs_no_work_is_spelt_as_one_that_does(url: str) -> None:
+    def spelt(written: str) -> str:
+        try:
+            return normal_url(written)
+        except UnusableUrlError as error:
+            return str(error)
+
+    assert spelt(url) == spelt(f"{url}#a-fragment-is-taken-off")

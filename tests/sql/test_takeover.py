@@ -118,3 +118,35 @@ def test_maintenance_cleans_up_what_no_claim_or_heartbeat_did(db: psycopg.Connec
     call(db, "maintain")
     assert one(db, "SELECT count(*) FROM scheduler.takeover") == 0
     assert queue.run(claim.run)["finished_at"] is not None
+
+
+def test_a_persons_write_wins_where_no_word_says_that_it_runs(db: psycopg.Connection) -> None:
+    queue = Queue(db, 2, processing=None)
+    queue.set("Queued")
+    claim = queue.claim()
+    queue.set("Filtered", 1)
+    assert queue.succeed(claim.run, "1", "2") == (1, ["1"])
+    assert (queue.status(1), queue.status(2)) == ("Filtered", "Completed")
+
+
+def test_a_retry_does_not_undo_what_a_person_wrote_meanwhile(db: psycopg.Connection) -> None:
+    queue = Queue(db, 2)
+    queue.set("Queued")
+    queue.fail(queue.claim().run, "1", "2")
+    queue.set("Completed", 1)
+    queue.due()
+    assert queue.claim().keys == ["2"]
+    assert queue.status(1) == "Completed"
+
+
+def test_a_claim_takes_no_row_of_the_same_place_in_another_partition(db: psycopg.Connection) -> None:
+    db.execute(
+        "CREATE TABLE item (id integer PRIMARY KEY, status text) PARTITION BY RANGE (id);"
+        "CREATE TABLE low PARTITION OF item FOR VALUES FROM (0) TO (10);"
+        "CREATE TABLE high PARTITION OF item FOR VALUES FROM (10) TO (20);"
+        "INSERT INTO item VALUES (1, 'Queued'), (11, 'Completed')"
+    )
+    call(db, "create_workflow", name="job", relation="item", status_column="status")
+    queue = Queue.of(db)
+    assert queue.claim().keys == ["1"]
+    assert queue.counts() == {"Processing": 1, "Completed": 1}
