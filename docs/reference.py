@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 from typer.testing import CliRunner
 
+from docs import figures
 from listener.cli import app
 from listener.discover import discover
 from listener.postgres.throwaway import throwaway
@@ -68,6 +69,9 @@ def write(url: str) -> dict[Path, str]:
             "settings": _settings,
             "commands": _commands,
             "pages": _pages,
+            "peers": figures.peers,
+            "engine alone": figures.engine,
+            "reading": figures.reading,
         }
         written = {page: _fill(page.read_text(), regions) for page in pages()}
         return {**written, ENV_EXAMPLE: "\n".join((*_env_example(db), ""))}

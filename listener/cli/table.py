@@ -186,9 +186,9 @@ def _fit(
     widths = list(widths)
     for kept in range(len(names), 0, -1):
         fitted = widths[:kept]
-        # the first column says what the line is about
+        # the first column says what the line is about; an id does so with its two ends
         floors = [
-            w if fixed[i] else min(w, LONGEST_NAME if i == 0 else max(NARROWEST, columns_of(names[i])))
+            w if fixed[i] else min(w, LONGEST_NAME if i == 0 and not ids[i] else max(NARROWEST, columns_of(names[i])))
             for i, w in enumerate(fitted)
         ]
         while _total(fitted) > width:

@@ -189,7 +189,7 @@ SET lock_timeout = '1s'
 AS $$
 DECLARE
     w scheduler.workflow := scheduler._live(name);
-    item text := (scheduler._check_keys(w, ARRAY[id]))[1];
+    item text;
     shown text;
     lock_id xid;
     present boolean;
@@ -200,6 +200,8 @@ DECLARE
     blocked text := scheduler._why_not_claimed(w);
     holder text;
 BEGIN
+    -- not above: what stands there is not covered by the exception below
+    item := (scheduler._check_keys(w, ARRAY[id]))[1];
     EXECUTE format('SELECT true, t.%I::text, t.xmax, %s FROM %s AS t WHERE t.%I = $1::%s', w.status_column,
                    CASE WHEN w.ready IS NULL THEN 'NULL::boolean' ELSE format('coalesce((%s), false)', scheduler._ready_sql(w)) END, w.relation, w.key_column, format_type(w.key_type, -1))
         INTO present, shown, lock_id, ready USING item;

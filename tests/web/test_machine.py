@@ -43,6 +43,7 @@ def test_prometheus_reads_the_fleet_from_any_process(visitor: Visitor, queue: Qu
     queue.set("Queued", 1, 2, 3)
     claimed = queue.claim(1)
     queue.fail(claimed.run, *claimed.keys, permanent=True)
+    queue.db.execute("UPDATE scheduler.state SET next_slot = now() + interval '1 hour'")  # not due meanwhile
     answer = visitor.get("/metrics", Authorization=f"Bearer {TOKEN}")
     found = samples(answer.text)
     job = ("workflow", "job")
