@@ -11,6 +11,7 @@ import socket
 import threading
 from dataclasses import dataclass
 
+import psycopg
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -73,8 +74,8 @@ async def save(session: AsyncSession, results: list[Done[Item, str]]) -> None:
         if done.attempt == 1 and done.item.task == "die in-save":
             _kill_myself()
         if done.attempt == 1 and done.item.task == "die in-commit":
-            # the effect's constraint trigger keeps the server busy with the COMMIT meanwhile
-            threading.Timer(0.3, _kill_myself).start()
+            backend = await session.scalar(text("SELECT pg_backend_pid()"))
+            threading.Thread(target=_die_in_commit, args=(backend,), daemon=True).start()
 
 
 async def _call(tools: Tools) -> None:
@@ -92,6 +93,15 @@ async def _open(count: int, tools: Tools) -> None:
     finally:
         for one in opened:
             one.close()
+
+
+def _die_in_commit(backend: int) -> None:
+    """The effect's constraint trigger lingers in the COMMIT; that it does shows that the server has begun with it."""
+    lingers = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event = 'PgSleep')"
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+        while db.execute(lingers, [backend]).fetchone() != (True,):
+            pass
+    _kill_myself()
 
 
 def _kill_myself() -> None:

@@ -11,7 +11,7 @@ from listener.postgres import wheel
 from listener.postgres.server import best, find
 
 # Those that start listener after listener are left to `make bench ARGS=--quick`: a minute, and nothing of their own.
-CASES = "history,overhead,claimers,pickup,drain,looking"
+CASES = "history,overhead,claimers,pickup"
 FIGURES = {
     "claim_100_alone_ms",
     "claim_100_beside_finished_ms",
@@ -26,10 +26,6 @@ FIGURES = {
     "pickup_p99_ms",
     "notify_p50_ms",
     "notify_p99_ms",
-    "listener_to_loop_ratio",
-    "slowest_look_ms",
-    "view_status_ms",
-    "page_pipeline_ms",
 }
 FACTS = {"measured_at", "quick", "rounds", "seconds", "finished_rows", "server", "processor", "cores", "setting_fsync"}
 

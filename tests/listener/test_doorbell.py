@@ -35,9 +35,14 @@ def test_a_connection_cut_by_the_server_is_made_anew_and_no_row_is_missed(bench:
     wait_until(lambda: bench.backends(role), what=f"a new connection of the {role}")
     if role == "doorbell":
         wait_until(lambda: listener.metrics.reconnects == 1, what="the doorbell to listen again")
-        bench.queue("ok", first=2)
-        bench.wait_for("Completed", "Completed")
-        assert listener.counts().claims["bell"] >= 1
+        # one may be found by the look that follows a batch which was not full, and needs no bell
+        for number in range(2, 100):
+            bench.queue("ok", first=number)
+            bench.wait_for(*["Completed"] * number)
+            if listener.counts().claims.get("bell"):
+                break
+        else:
+            pytest.fail("no item was found by the bell")
 
 
 @pytest.mark.doorbell
