@@ -75,7 +75,7 @@ def demo(
 
     provided = provide(directory, say=say)
     _step("Installing the engine and the pipeline's tables")
-    migrate(provided.url)
+    migrate(provided.url, pipeline=True)
     world = make_world(seed, businesses)
     log = local_directory(directory) / "demo-listener.log"
     log.parent.mkdir(parents=True, exist_ok=True)

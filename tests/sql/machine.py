@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from psycopg import errors
 
-from tests.sql.queue import Queue, call, one
+from tests.sql.queue import Claim, Queue, call, one
 
 ITEMS = 3
 MAX_ATTEMPTS = 2
@@ -46,6 +46,7 @@ INSERT INTO item (id, status) SELECT n, 'Queued' FROM generate_series(1, 3) AS n
 """
 
 
+_EXPIRE: LiteralString = "UPDATE scheduler.run SET lease_until = now() - interval '1 second' WHERE listener = %s"
 _WRONG: LiteralString = """
 SELECT 'owned by two runs' AS what, k AS item FROM scheduler.run, unnest(keys) AS k JOIN item ON item.id::text = k
 WHERE finished_at IS NULL AND item.status = 'Processing'
@@ -97,6 +98,7 @@ class Protocol(RuleBasedStateMachine):
             session.rollback()
         self.db.execute(_RESET)
         self.runs: list[tuple[int, str, list[str]]] = []
+        self.pending: tuple[Claim, str] | None = None
         self.handed = Counter[tuple[str, int]]()
         """How often an item was handed to a run since a person last asked for it."""
         self.returned = Counter[tuple[str, int]]()
@@ -114,11 +116,7 @@ class Protocol(RuleBasedStateMachine):
         if dies and items == 1:
             return self.other.rollback()  # killed before the commit
         self.other.commit()
-        if claim.run is not None:
-            self.runs.append((claim.run, who, claim.keys))
-            for key, attempt in zip(claim.keys, claim.attempts, strict=True):
-                assert 1 <= attempt <= MAX_ATTEMPTS, f"item {key} was handed out for the {attempt}th time"
-                self.handed[key, asked[key]] += 1
+        self._hand_over(claim, who, asked)
         return None
 
     @rule(choice=_choice, part=st.integers(0, 3), dies=st.booleans())
@@ -127,6 +125,23 @@ class Protocol(RuleBasedStateMachine):
         if self.runs:
             run, _, keys = self._run(choice)
             self._finish(self.other, run, keys[part:] or keys, commit=not (dies and part == 0))
+
+    @rule(who=st.sampled_from(_LISTENERS))
+    def claim_slowly(self, who: str) -> None:
+        """Everything but the commit."""
+        if not self._is_open(self.slow):
+            try:
+                claim = Queue.of(self.slow).claim(listener=who)
+            except _BLOCKED:
+                return self.slow.rollback()
+            self.pending = (claim, who)
+        return None
+
+    @rule(who=st.sampled_from(_LISTENERS))
+    def claim_and_die(self, who: str) -> None:
+        self.claim(who, 4, dies=False)
+        self._try(lambda queue: queue.db.execute(_EXPIRE, [who]))
+        self._try(lambda queue: call(queue.db, "rescue"))
 
     @rule()
     def zombie(self) -> None:
@@ -144,10 +159,14 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(commits=st.booleans())
     def end_slowly(self, commits: bool) -> None:
-        if commits:
-            self.slow.commit()
-        else:
+        pending, self.pending = self.pending, None
+        if not commits:
             self.slow.rollback()
+            return
+        asked = self._asked()
+        self.slow.commit()
+        if pending is not None:
+            self._hand_over(*pending, asked)
 
     @rule(choice=_choice, permanent=st.booleans())
     def fail(self, choice: int, permanent: bool) -> None:
@@ -178,8 +197,7 @@ class Protocol(RuleBasedStateMachine):
         """Of all runs of one listener: it is dead, or believed to be."""
         if self.runs:
             who = self._run(choice)[1]
-            past = "UPDATE scheduler.run SET lease_until = now() - interval '1 second' WHERE listener = %s"
-            self._try(lambda queue: queue.db.execute(past, [who]))
+            self._try(lambda queue: queue.db.execute(_EXPIRE, [who]))
 
     @rule()
     def rescue(self) -> None:
@@ -210,11 +228,16 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(key=_keys)
     def person_cancels(self, key: int) -> None:
-        self._returning(key, "SELECT scheduler.cancel('job', %s)", [[key]])
+        if self._returning(key, "SELECT scheduler.cancel('job', %s)", [[key]]):
+            left = one(self.db, "SELECT status IN ('Queued', 'Processing') FROM item WHERE id = %s", key)
+            assert not left, f"item {key} was cancelled and is not"
 
     @rule()
-    def person_requeues_the_dead(self) -> None:
-        with_new = "UPDATE item SET asked = asked + 1 FROM scheduler.dead_letter AS d WHERE d.key = item.id::text"
+    def person_requeues_what_failed(self) -> None:
+        with_new = (
+            "UPDATE item SET asked = asked + 1 FROM scheduler.attempt AS a WHERE a.key = item.id::text"
+            " AND a.state <> 'active'"
+        )
         self._try(lambda queue: (queue.db.execute(with_new), call(queue.db, "requeue", name="job")))
 
     # -- what must always hold -----------------------------------------------------------------------------------------
@@ -269,6 +292,14 @@ class Protocol(RuleBasedStateMachine):
             session.commit() if commit else session.rollback()
         return None
 
+    def _hand_over(self, claim: Claim, who: str, asked: dict[str, int]) -> None:
+        if claim.run is None:
+            return
+        self.runs.append((claim.run, who, claim.keys))
+        for key, attempt in zip(claim.keys, claim.attempts, strict=True):
+            assert 1 <= attempt <= MAX_ATTEMPTS, f"item {key} was handed out for the {attempt}th time"
+            self.handed[key, asked[key]] += 1
+
     def _run(self, choice: int) -> tuple[int, str, list[str]]:
         return self.runs[choice % len(self.runs)]
 
@@ -281,12 +312,14 @@ class Protocol(RuleBasedStateMachine):
         self.other.commit()
         return answer
 
-    def _returning(self, key: int, query: LiteralString, values: list[object]) -> None:
-        """A person's act: it spends no attempt."""
+    def _returning(self, key: int, query: LiteralString, values: list[object]) -> bool:
+        """A person's act, which spends no attempt; False if a lock was in its way."""
         asked = self._asked()
         running = one(self.db, "SELECT status = 'Processing' FROM item WHERE id = %s", key)
-        if self._try(lambda queue: queue.db.execute(query, values)) is not None and running:
+        acted = self._try(lambda queue: queue.db.execute(query, values)) is not None
+        if acted and running:
             self.returned[str(key), asked[str(key)]] += 1
+        return acted
 
     def _asked(self) -> dict[str, int]:
         return dict(self.db.execute("SELECT id::text, asked FROM item").fetchall())

@@ -42,11 +42,24 @@ def test_no_order_of_events_breaks_the_protocol(machine: type[Protocol]) -> None
 
 
 GUARDS: dict[str, tuple[str, str, str]] = {
+    "the fence takes the caller's word for what it owns": (
+        "_fence(bigint,text[])",
+        "JOIN unnest(r.keys) AS k (key) ON k.key = a.key",
+        "",
+    ),
+    "a rescue does not count": ("_rescue(scheduler.workflow)", "END, 1, 1, lost", "END, 0, 1, lost"),
+    "a rescue has no end": ("_rescue(scheduler.workflow)", "a.attempts + 1 >= w.max_attempts", "false"),
+    "a failure does not count": (
+        "fail(bigint,text[],text[],boolean[],interval[],integer[])",
+        "coalesce(a.attempts, 0) + 1 AS attempts",
+        "1 AS attempts",
+    ),
     "a rescue forgets the rows": (
         "_rescue(scheduler.workflow)",
         "saved := scheduler._put_back(w, r.keys, wait => false)",
         "saved := r.keys",
     ),
+    "a cancelled item stays with its run": ("cancel(text,text[])", "x.keys && wanted", "false"),
     "a closed run keeps its slot": ("_close_run(bigint)", "SET run = NULL", "SET run = s.run"),
 }
 
