@@ -89,5 +89,5 @@ def test_who_asks_for_one_workflow_pays_for_no_other(db: psycopg.Connection) -> 
     db.execute("SET track_functions = 'all'")
     db.execute("BEGIN")
     db.execute("SELECT * FROM scheduler.status WHERE workflow = 'job'")
-    assert one(db, "SELECT calls FROM pg_stat_xact_user_functions WHERE funcname = '_depth'") == 1
+    assert one(db, "SELECT calls FROM pg_stat_xact_user_functions WHERE funcname = '_count_queued'") == 1
     db.execute("ROLLBACK")
