@@ -336,7 +336,7 @@ class Lane:
             self._add(outcome)
 
     def _plan_poll(self) -> None:
-        self._next_poll = time.monotonic() + self.poll_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
+        self._next_poll = time.monotonic() + self.poll_seconds * random.uniform(0.8, 1.0)  # noqa: S311 - spreads load
 
     async def _return_orphans(self) -> None:
         """A claim that failed was perhaps committed, perhaps not: given back as soon as the database answers."""
