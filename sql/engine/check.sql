@@ -56,15 +56,18 @@ $$;
 COMMENT ON FUNCTION scheduler._check_column(regclass, text, text) IS 'Internal: the column, or an error that lists those there are.';
 
 CREATE OR REPLACE FUNCTION scheduler._base_type(type oid) RETURNS regtype
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    WITH RECURSIVE t AS (
-        SELECT oid, typtype, typbasetype FROM pg_catalog.pg_type WHERE oid = type
-        UNION ALL
-        SELECT b.oid, b.typtype, b.typbasetype FROM t JOIN pg_catalog.pg_type AS b ON b.oid = t.typbasetype WHERE t.typtype = 'd'
-    )
-    SELECT oid::regtype FROM t WHERE typtype <> 'd'
+DECLARE
+    under oid := type;
+BEGIN
+    WHILE under IS NOT NULL LOOP
+        type := under;
+        under := (SELECT t.typbasetype FROM pg_catalog.pg_type AS t WHERE t.oid = type AND t.typtype = 'd');
+    END LOOP;
+    RETURN type::regtype;
+END
 $$;
 COMMENT ON FUNCTION scheduler._base_type(oid) IS 'Internal: the type under a domain, or the type itself.';
 

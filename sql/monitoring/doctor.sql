@@ -29,7 +29,7 @@ BEGIN
                format('SELECT scheduler.resume(%L);', s.workflow)
         FROM scheduler.state AS s WHERE s.breaker_state <> 'closed'
         UNION ALL
-        SELECT 'info', 'dead_letters', q.workflow, q.dead || CASE q.dead WHEN 1 THEN ' item is' ELSE ' items are' END || ' in the dead letter', 'They failed for good (see scheduler.errors) and wait for a person. When the cause is gone:', format('SELECT scheduler.requeue(%L);', q.workflow)
+        SELECT 'info', 'dead_letters', q.workflow, q.dead || CASE q.dead WHEN 1 THEN ' item is' ELSE ' items are' END || ' in the dead letter', 'What failed for good (see scheduler.errors) waits for a person. When the cause is gone:', format('SELECT scheduler.requeue(%L);', q.workflow)
         FROM (SELECT a.workflow, count(*) AS dead FROM scheduler.attempt AS a WHERE a.state = 'dead' GROUP BY 1) AS q
     ) AS d
     ORDER BY array_position(ARRAY['error', 'warning', 'info'], d.severity), d.workflow NULLS FIRST, d.finding;

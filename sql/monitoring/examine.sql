@@ -59,7 +59,8 @@ BEGIN
     FOR wanted IN
         SELECT format('column %I of %s is %s now and was %s', a.attname, w.relation, scheduler._base_type(a.atttypid), CASE a.attname WHEN w.key_column THEN w.key_type ELSE w.status_type END)
         FROM pg_catalog.pg_attribute AS a
-        WHERE a.attrelid = w.relation AND (a.attname = w.key_column AND scheduler._base_type(a.atttypid) <> w.key_type OR a.attname = w.status_column AND scheduler._base_type(a.atttypid) <> w.status_type)
+        WHERE a.attrelid = w.relation AND (a.attname = w.key_column AND a.atttypid <> w.key_type AND scheduler._base_type(a.atttypid) <> w.key_type
+               OR a.attname = w.status_column AND a.atttypid <> w.status_type AND scheduler._base_type(a.atttypid) <> w.status_type)
     LOOP
         RETURN QUERY SELECT 'error', 'type_changed', w.name, wanted, 'The engine still writes its values as of the type it was registered with, which fails now or with the first value that does not fit. Remove the workflow and register it again; the rows stay.', remove;
     END LOOP;
@@ -100,9 +101,11 @@ $$;
 COMMENT ON FUNCTION scheduler._examine_table(scheduler.workflow) IS 'Internal: what is wrong between a workflow and its table.';
 
 CREATE OR REPLACE FUNCTION scheduler._examine_vacuum(w scheduler.workflow) RETURNS TABLE (severity text, code text, workflow text, finding text, meaning text, fix text)
-LANGUAGE sql STABLE SECURITY DEFINER
+LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
+BEGIN
+    RETURN QUERY
     WITH leaf AS (
         -- rows live in the partitions of a partitioned table
         SELECT c.oid::regclass AS name, c.reltuples, coalesce(o.enabled, 'true')::boolean AS vacuumed,
@@ -122,7 +125,8 @@ AS $$
     UNION ALL
     SELECT 'info', 'autovacuum_late', w.name, format('%s has about %s rows, and autovacuum comes after %s of them are dead', l.name, round(l.reltuples::numeric, -3), round((l.reltuples * l.scale)::numeric, -3)),
            'Each item leaves two dead rows, so the queue is slow long before that.', format('ALTER TABLE %s SET (autovacuum_vacuum_scale_factor = 0.01);', l.name)
-    FROM leaf AS l WHERE l.vacuumed AND l.reltuples > 1000000 AND l.scale > 0.05
+    FROM leaf AS l WHERE l.vacuumed AND l.reltuples > 1000000 AND l.scale > 0.05;
+END
 $$;
 COMMENT ON FUNCTION scheduler._examine_vacuum(scheduler.workflow) IS 'Internal: dead rows of a workflow''s table, and whether autovacuum will clean them up in time.';
 

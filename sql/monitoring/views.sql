@@ -1,14 +1,15 @@
 -- The views. They read the engine's own small tables and, through _depth(), the partial indexes.
 
 CREATE OR REPLACE VIEW scheduler.queue_depth AS
-SELECT d.workflow, d.queued, d.exact, coalesce(r.processing, 0) AS processing,
+SELECT w.name AS workflow, d.queued, d.exact, coalesce(r.processing, 0) AS processing,
        coalesce(a.waiting, 0) AS waiting, coalesce(a.dead, 0) AS dead, coalesce(a.cancelled, 0) AS cancelled,
        now() - d.oldest_queued_at AS oldest_queued_age, d.problem
-FROM scheduler._depth() AS d
-LEFT JOIN (SELECT x.workflow, sum(cardinality(x.keys)) AS processing FROM scheduler.run AS x WHERE x.finished_at IS NULL GROUP BY 1) AS r ON r.workflow = d.workflow
+FROM scheduler.workflow AS w
+CROSS JOIN LATERAL scheduler._depth(w.name) AS d
+LEFT JOIN (SELECT x.workflow, sum(cardinality(x.keys)) AS processing FROM scheduler.run AS x WHERE x.finished_at IS NULL GROUP BY 1) AS r ON r.workflow = w.name
 LEFT JOIN (SELECT x.workflow, count(*) FILTER (WHERE x.state = 'waiting') AS waiting, count(*) FILTER (WHERE x.state = 'dead') AS dead,
                   count(*) FILTER (WHERE x.state = 'cancelled') AS cancelled
-           FROM scheduler.attempt AS x GROUP BY 1) AS a ON a.workflow = d.workflow;
+           FROM scheduler.attempt AS x GROUP BY 1) AS a ON a.workflow = w.name;
 COMMENT ON VIEW scheduler.queue_depth IS 'How many items are queued, running, waiting for a retry, dead, cancelled. exact is false where queued is an estimate.';
 
 CREATE OR REPLACE VIEW scheduler.throughput AS
@@ -139,10 +140,14 @@ SELECT a.workflow, 'retries are due but not queued', min(a.retry_at), count(*)::
 FROM scheduler.attempt AS a JOIN scheduler.workflow AS w ON w.name = a.workflow AND w.paused_at IS NULL
 WHERE a.state = 'waiting' AND a.retry_at < now() - interval '5 minutes' AND NOT EXISTS (SELECT FROM scheduler.control AS c WHERE c.paused_at IS NOT NULL) GROUP BY a.workflow
 UNION ALL
-SELECT s.workflow, 'items are queued and no listener that knows this workflow is alive', now() - s.oldest_queued_age, s.queued::integer, '-- no SQL can: start one with scrapersky listen', 'They wait until one starts.', 'no_listener'
-FROM scheduler.status AS s
-WHERE s.queued > 0 AND NOT s.paused
-  AND NOT EXISTS (SELECT FROM scheduler.listener AS l WHERE l.stopped_at IS NULL AND l.seen_at > now() - interval '1 minute' AND (l.workflows IS NULL OR s.workflow = ANY (l.workflows)))
+SELECT w.name, 'items are queued and no listener that knows this workflow is alive', d.oldest_queued_at, d.queued::integer, '-- no SQL can: start one with scrapersky listen', 'They wait until one starts.', 'no_listener'
+FROM (SELECT x.name FROM scheduler.workflow AS x, scheduler.control AS c
+      WHERE x.paused_at IS NULL AND c.paused_at IS NULL
+        AND NOT EXISTS (SELECT FROM scheduler.listener AS l WHERE l.stopped_at IS NULL AND l.seen_at > now() - interval '1 minute' AND (l.workflows IS NULL OR x.name = ANY (l.workflows)))
+      -- counted only where nobody listens
+      OFFSET 0) AS w
+CROSS JOIN LATERAL scheduler._depth(w.name) AS d
+WHERE d.queued > 0
 UNION ALL
 SELECT s.workflow, 'its schedule is late', s.next_slot, NULL, 'SELECT scheduler.maintain();', 'No clock fires it; the column clock of scheduler.schedules says which should. This makes the slot up once.', 'schedule_late'
 FROM scheduler.state AS s WHERE s.next_slot < now() - interval '5 minutes';

@@ -62,6 +62,7 @@ def shoot(opened: Browser, name: str, size: tuple[int, int], *, dark: bool) -> N
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": still})
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    driver.execute_script("scrollTo(0, 0)")  # a dialog stands in the window, the picture begins at the top of the page
     whole = int(driver.execute_script("return Math.ceil(document.body.getBoundingClientRect().height)"))
     clip = {"x": 0, "y": 0, "width": width, "height": min(whole, height), "scale": 1}
     shot = driver.execute_cdp_cmd(

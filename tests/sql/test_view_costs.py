@@ -80,3 +80,14 @@ def test_runs_without_durations_are_counted_one_after_the_other(db: psycopg.Conn
         db.execute("SELECT scheduler.maintain()")
     assert one(db, "SELECT problem FROM scheduler.state") is None
     assert one(db, "SELECT sum(succeeded) FROM scheduler.throughput WHERE grain = 'day'") == 2
+
+
+def test_who_asks_for_one_workflow_pays_for_no_other(db: psycopg.Connection) -> None:
+    Queue(db, 1)
+    db.execute("CREATE TABLE page (id integer PRIMARY KEY, status text)")
+    call(db, "create_workflow", name="pages", relation="page", status_column="status")
+    db.execute("SET track_functions = 'all'")
+    db.execute("BEGIN")
+    db.execute("SELECT * FROM scheduler.status WHERE workflow = 'job'")
+    assert one(db, "SELECT calls FROM pg_stat_xact_user_functions WHERE funcname = '_count_queued'") == 1
+    db.execute("ROLLBACK")

@@ -48,6 +48,13 @@ def test_every_page_shows_and_loads_nothing_from_elsewhere(operator: Visitor, qu
     assert "boom" in operator.get("/workflows/job").text
 
 
+def test_a_finding_says_what_it_means_and_what_fixes_it(operator: Visitor, queue: Queue) -> None:
+    kill(queue, 4, "boom")
+    text = operator.get("/doctor").text
+    for said in ("1 item is in the dead letter", "waits for a person", "SELECT scheduler.requeue("):
+        assert said in text
+
+
 def test_scraped_text_stays_text(operator: Visitor, queue: Queue, db: psycopg.Connection) -> None:
     db.execute("GRANT SELECT ON item TO scheduler_monitor")
     kill(queue, 1, SCRIPT)
