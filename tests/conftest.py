@@ -1,8 +1,10 @@
 """Fixtures: one PostgreSQL for each test process, one database for each test."""
 
+import fcntl
 import importlib.util
 import itertools
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -139,6 +141,14 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
 def db(connect: Connect) -> psycopg.Connection:
     """A superuser's autocommit session in this test's `database`."""
     return connect()
+
+
+@pytest.fixture
+def page_port() -> Iterator[None]:
+    """`up` and `demo` look for a free port and take it a moment later; only one of them at a time may do so."""
+    with (Path(tempfile.gettempdir()) / "scrapersky-tests-page-port.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture

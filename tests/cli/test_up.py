@@ -31,6 +31,7 @@ def local(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("page_port")
 def test_up_runs_a_database_and_a_listener_and_ctrl_c_ends_both(local: Path) -> None:
     with terminal("up", "--dir", str(local), columns=200) as screen:
         screen.read_until("Up: listener")

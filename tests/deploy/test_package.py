@@ -112,6 +112,7 @@ def test_the_wheel_alone_migrates_and_goes_back(run: Run, empty_database: str) -
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("page_port")
 def test_the_wheel_alone_runs_everything_and_the_demo(run: Run, scrapersky: Path, elsewhere: Path) -> None:
     if best(find()) is None:
         pytest.skip("there are no PostgreSQL programs on this machine to start a private cluster with")

@@ -40,6 +40,7 @@ def secrets(cron_database: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.usefixtures("page_port")
 def test_no_secret_is_left_behind_by_a_demo_and_its_failures(
     cron_database: str, secrets: dict[str, str], postgres: Postgres, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ def _demo(**given: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("page_port")
 def test_the_demo_finds_exactly_the_town_and_again_changes_nothing(empty_database: str, tmp_path: Path) -> None:
     given = {"DATABASE_URL": empty_database, "SCRAPERSKY_LOCAL": str(tmp_path)}
     with terminal("demo", "--quick", "--businesses", "30", columns=150, lines=40, **given) as screen:
