@@ -1,7 +1,6 @@
 """Fixtures: one PostgreSQL for each test process, one database for each test."""
 
 import fcntl
-import importlib.util
 import itertools
 import os
 import tempfile
@@ -14,6 +13,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from listener.schema import migrate
 from tests.servers import KINDS, Postgres, prepare, running
 
 Connect = Callable[..., psycopg.Connection]
@@ -85,7 +85,7 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[Postgres]:
 def migrated(postgres: Postgres, *, pipeline: bool) -> Iterator[str]:
     """The name of a new database with the engine, with the pipeline's tables or without."""
     name = f"{next(_names)}_template"
-    _migrate(postgres.create_database(name), pipeline)
+    migrate(postgres.create_database(name), pipeline=pipeline)
     yield name
     postgres.drop_database(name)
 
@@ -162,7 +162,7 @@ def cron_database(postgres: Postgres) -> Iterator[str]:
     _empty(url)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION pg_cron")
-    _migrate(url, pipeline=False)
+    migrate(url, pipeline=False)
     yield url
     # Else its jobs would go on firing while other tests run.
     _empty(url)
@@ -183,11 +183,3 @@ def _empty(url: str) -> None:
             connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
         connection.execute("CREATE SCHEMA public AUTHORIZATION pg_database_owner")
         connection.execute("GRANT USAGE ON SCHEMA public TO PUBLIC")
-
-
-def _migrate(url: str, pipeline: bool) -> None:
-    if importlib.util.find_spec("listener.schema") is None:
-        pytest.skip("listener.schema is not there yet")
-    from listener.schema import migrate
-
-    migrate(url, pipeline=pipeline)
