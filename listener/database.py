@@ -167,6 +167,8 @@ class Database:
             # The pool tries again ever more seldom, up to minutes apart. We give up early and ask anew, so that a
             # server that is back is noticed within a poll interval.
             reconnect_timeout=_RECONNECT_SECONDS,
+            # whoever waits already is not left waiting for nothing
+            reconnect_failed=AsyncConnectionPool.check,
             open=False,
             configure=self._configure,
             close_returns=True,

@@ -8,6 +8,7 @@ python -m tests.faults --soak 10       ten minutes of steady load with faults sp
 """
 
 import argparse
+import statistics
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,12 +21,22 @@ from tests.faults.mix import Report, run_mix
 from tests.faults.scale import ROOMY, scale
 from tests.faults.scenario import Outcome, Scenario, run
 from tests.faults.soak import soak
-from tests.faults.stage import LEASE_SECONDS, POLL_SECONDS
-from tests.faults.verdict import Verdict
+from tests.faults.stage import BOUND
+from tests.faults.verdict import Blow, Verdict
 
 CONTROL_SEEDS = 3
-BOUND = LEASE_SECONDS + POLL_SECONDS
-_FIGURES = ("items", "lost", "twice", "missing", "dead", "repeated calls", "fenced", "recovery s", "all done s")
+_FIGURES = (
+    "items",
+    "lost",
+    "twice",
+    "missing",
+    "dead",
+    "repeated calls",
+    "fenced",
+    "recovery s",
+    "all again s",
+    "all done s",
+)
 
 
 def main() -> int:
@@ -109,13 +120,29 @@ def _mix(cluster: Throwaway, seeds: range, items: int) -> list[str]:
     for report in reports:
         total.update(report.faults)
     print(f"\n{total.total()} faults: " + ", ".join(f"{name} {count}" for name, count in total.most_common()))
-    slowest = max((report.verdict.recovery for report in reports), default=0.0)
-    print(f"Longest recovery {slowest:.1f} s; lease + poll interval is {BOUND:.0f} s.")
+    blows = [blow for report in reports for blow in report.verdict.blows]
+    _by_kind(blows)
+    for line in (line for report in reports for line in report.story):
+        print(line)
     failed = [f"seed {r.seed}" for r in reports if not r.verdict.is_sound]
-    failed += _late((f"seed {r.seed}", r.verdict) for r in reports)
+    failed += [f"seed {r.seed}: recovered after {r.verdict.again:.1f} s" for r in reports if r.verdict.again > BOUND]
     if not any(report.verdict.duplicates for report in controls):
         failed.append("the control shows no duplicates, so this could not have seen any")
     return failed
+
+
+def _by_kind(blows: Sequence[Blow]) -> None:
+    rows = []
+    for name in sorted({blow.name for blow in blows}):
+        again = [blow.again for blow in blows if blow.name == name]
+        first = [blow.recovery for blow in blows if blow.name == name]
+        rows.append((name, len(again), *(round(f(x), 2) for x in (first, again) for f in (statistics.median, max))))
+    again = [blow.again for blow in blows]
+    print(table(("fault", "times", "next effect, median", "longest", "all run again, median", "longest"), rows))
+    print(
+        f"All run again after {statistics.median(again):.1f} s in the median, {max(again):.1f} s at the longest;"
+        f" lease + poll interval is {BOUND:.0f} s."
+    )
 
 
 def _late(verdicts: Iterable[tuple[str, Verdict]]) -> list[str]:
@@ -130,8 +157,8 @@ def _tell(outcome: Outcome, word: str = "") -> None:
 
 def _figures(verdict: Verdict) -> tuple[object, ...]:
     v = verdict
-    recovery, done = round(v.recovery, 2), round(v.all_done, 1)
-    return v.items, v.lost, v.duplicates, v.missing, v.dead, v.repeated, v.fenced, recovery, done
+    recovery, again, done = round(v.recovery, 2), round(v.again, 2), round(v.all_done, 1)
+    return v.items, v.lost, v.duplicates, v.missing, v.dead, v.repeated, v.fenced, recovery, again, done
 
 
 def _notes(outcome: Outcome) -> str:

@@ -31,7 +31,7 @@ def synchronous(scene: Scene) -> Verdict:
         if primary.cluster.memory.cron:
             # promoted, its launcher begins: at the next full minute it is heard
             heard = "SELECT pg_cron_seen_at > to_timestamp(%s) FROM scheduler.control"
-            end = stage.ends[-1]
+            end = stage.blows[-1].ended
             wait_until(lambda: one(stage.bench.db, heard, end), 130, what="pg_cron on the promoted server")
             verdict.notes.append("pg_cron fires there")
         return verdict

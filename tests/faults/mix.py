@@ -6,21 +6,27 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import psycopg
 
 from listener.postgres.throwaway import Throwaway
-from tests.faults.stage import CHAOS, LEASE_SECONDS, Stage, staged
-from tests.faults.verdict import Verdict
+from tests.faults.stage import BOUND, CHAOS, LEASE_SECONDS, Stage, staged
+from tests.faults.verdict import Blow, Verdict
 
 
 @dataclass
 class Report:
     seed: int
     fenced: bool
-    faults: Counter[str] = field(default_factory=Counter)
     verdict: Verdict = field(default_factory=Verdict)
     seconds: float = 0.0
+    story: list[str] = field(default_factory=list)
+    """What the listeners said after a fault from which it took too long to recover."""
+
+    @property
+    def faults(self) -> Counter[str]:
+        return Counter(blow.name for blow in self.verdict.blows)
 
 
 class Trouble:
@@ -106,6 +112,8 @@ class Trouble:
         return {name: getattr(self, name) for name in names.split()}
 
 
+TASK = "slow 0.2"
+"""Long enough that a fault finds its listener at work."""
 CONTROL = ("freeze", "partition", "mute", "jump")
 """What the fence is for."""
 
@@ -122,14 +130,37 @@ def run_mix(
         stage.cast(ready=False)
         share = items // (faults + 1)
         for number in range(faults):
-            # in step with the work, so that every fault finds items in flight
-            stage.queue(share)
-            stage.await_effects(int(number * share * 0.8) + 1)
+            # in step with the work, and against one that has items in its hands
+            stage.queue(share, TASK)
+            stage.await_running()
             kind = chance.choice(list(trouble) if fenced else CONTROL)
-            report.faults[kind] += 1
-            with stage.fault(probes=1):
-                trouble[kind](chance.randrange(listeners))
-        stage.queue(share)
+            victim = chance.choice(stage.busy() or range(listeners))
+            # how long a process takes to start is not what is measured
+            stage.await_ready_besides(victim)
+            with stage.fault(probes=1, name=kind):
+                trouble[kind](victim)
+            # every other time the next fault comes while this one's damage is not yet repaired
+            if number % 2:
+                stage.await_done(stage.blows[-1].left)
+        stage.queue(share, TASK)
         report.verdict = stage.finish()
+        for blow in report.verdict.blows:
+            if blow.again > BOUND:
+                report.story += _story(stage, blow)
     report.seconds = time.monotonic() - started
     return report
+
+
+def _story(stage: Stage, blow: Blow) -> list[str]:
+    """Second by second, counted from the end of the fault."""
+    told = [f"{blow.name}: {blow.began - blow.ended:+.2f} s to 0, all that was left run again at {blow.again:+.2f} s"]
+    lines = []
+    for number, process in enumerate(stage.bench.processes):
+        for line in process.lines():
+            at = datetime.fromisoformat(line["ts"]).timestamp() - blow.ended
+            if blow.began - blow.ended - 1 < at < blow.again + 1:
+                lines.append((at, number, line))
+    for at, number, line in sorted(lines, key=lambda entry: entry[0]):
+        rest = {name: line[name] for name in ("run", "found", "succeeded", "items", "error", "refused") if name in line}
+        told.append(f"{at:+7.2f} listener {number}: {line['event']} {rest or ''}")
+    return told

@@ -25,7 +25,7 @@ def dead_api(scene: Scene) -> Verdict:
         stage.cast()
         stage.sink.status, stage.sink.retry_after = 429, "1"
         stage.queue(8)
-        wait_until(lambda: len(stage.sink.moments) >= 16, what="two tries each")
+        wait_until(lambda: stage.sink.total >= 16, what="two tries each")
         early = stage.number("SELECT count(*) FROM scheduler.attempt WHERE retry_at < last_at + interval '0.9 second'")
         assert early == 0, f"{early} items wait less than Retry-After"
         stage.sink.status, stage.sink.retry_after = 500, None
@@ -36,9 +36,9 @@ def dead_api(scene: Scene) -> Verdict:
             lambda: stage.number("SELECT count(*) FROM scheduler.run WHERE finished_at IS NULL") == 0,
             what="its runs to end",
         )
-        before = len(stage.sink.moments)
+        before = stage.sink.total
         stage.last(3)
-        calls = len(stage.sink.moments) - before
+        calls = stage.sink.total - before
         assert calls <= 1, f"{calls} calls in 3 s to an API that is down"
         stage.sink.status = 204
         with stage.fault():
@@ -58,7 +58,7 @@ def huge(scene: Scene) -> Verdict:
             stage.queue(5)
             wait_until(lambda: stage.number("SELECT count(*) FROM scheduler.dead_letter"), what="it to be given up")
         verdict = stage.finish()
-        calls = stage.sink.calls[f"chaos:{key}"]
+        calls = len(stage.sink.calls[f"chaos:{key}"])
         assert verdict.dead == 1, f"{verdict.dead} dead"
         assert calls == 1, f"called {calls} times: it can never be saved, and was tried again"
         verdict.notes.append(f"refused for good at once; listener at most {_most_memory(stage)} MiB")

@@ -31,7 +31,7 @@ def killed(scene: Scene) -> Verdict:
             stage.over(probes=1)
         verdict = stage.finish()
         # its outcome was committed though nobody was left to hear of it
-        assert stage.sink.calls[f"chaos:{killer}"] == 1, "an item whose COMMIT was under way was called again"
+        assert len(stage.sink.calls[f"chaos:{killer}"]) == 1, "an item whose COMMIT was under way was called again"
         first = max(stage.first_done(keys) - moment for moment, keys in struck)
         verdict.notes.append(f"items of the dead done from {first:.1f} s after the kill")
         return verdict

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,22 +10,25 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 class Sink:
     def __init__(self) -> None:
-        self.calls: Counter[str] = Counter()
-        self.moments: list[float] = []
-        """When each call came, by the clock of the machine."""
+        self.calls: defaultdict[str, list[float]] = defaultdict(list)
+        """For each item, when it was called for, by the clock of the machine."""
         self.status = 204
         self.retry_after: str | None = None
         self._lock = threading.Lock()
 
     def hit(self, key: str) -> None:
         with self._lock:
-            self.calls[key] += 1
-            self.moments.append(time.time())
+            self.calls[key].append(time.time())
 
     @property
     def repeated(self) -> int:
         """Items that were asked for more than once."""
-        return sum(count > 1 for count in self.calls.values())
+        return sum(len(moments) > 1 for moments in self.calls.values())
+
+    @property
+    def total(self) -> int:
+        with self._lock:
+            return sum(len(moments) for moments in self.calls.values())
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from listener import schema
 from listener.postgres.throwaway import Throwaway
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.sink import Sink, sink_on_loopback
-from tests.faults.verdict import Verdict, judge, number
+from tests.faults.verdict import Blow, Verdict, judge, number
 from tests.listener.started import Bench, Process
 from tests.listener.unfenced import NO_FENCE
 from tests.sql.queue import one
@@ -26,6 +26,8 @@ from tests.waiting import wait_until
 
 LEASE_SECONDS = 3.0
 POLL_SECONDS = 1.0
+BOUND = LEASE_SECONDS + POLL_SECONDS
+"""What is promised: so soon after a fault everything is in work again."""
 PATIENCE = 120.0
 PROBES = 5
 CHAOS = "chaos = tests.faults.workflow:chaos"
@@ -41,8 +43,7 @@ class Stage:
         self.proxies = proxies
         self.sink = sink
         self.listeners: list[Process] = []
-        self.ends: list[float] = []
-        """When each fault was over, by the server's clock, which is this machine's."""
+        self.blows: list[Blow] = []
         self._sink_url = sink_url
         self._next = 1
 
@@ -106,6 +107,25 @@ class Stage:
         )
         wait_until(lambda: self.number(running) >= count, PATIENCE, "items under way")
 
+    def await_done(self, items: list[int]) -> None:
+        """Until all these have their final word."""
+        left: LiteralString = "SELECT count(*) FROM item WHERE id = ANY (%s) AND status IN ('Queued', 'Processing')"
+        wait_until(lambda: one(self.bench.db, left, items) == 0, PATIENCE, "these items to be done")
+
+    def busy(self) -> list[int]:
+        """The listeners that have items in their hands at this moment."""
+        rows = self.bench.db.execute(
+            "SELECT l.pid FROM scheduler.run AS r JOIN scheduler.listener AS l ON l.id = r.listener"
+            " WHERE r.finished_at IS NULL"
+        ).fetchall()
+        pids = {pid for (pid,) in rows}
+        return [number for number, process in enumerate(self.listeners) if process.pid in pids]
+
+    def await_ready_besides(self, number: int) -> None:
+        """Until some other listener is there to go on."""
+        others = [process for index, process in enumerate(self.listeners) if index != number]
+        wait_until(lambda: any(process.lines("ready") for process in others), PATIENCE, "another listener")
+
     def keys_under_way(self) -> list[str]:
         rows = self.bench.db.execute("SELECT unnest(keys) FROM scheduler.run WHERE finished_at IS NULL").fetchall()
         return [key for (key,) in rows]
@@ -123,20 +143,24 @@ class Stage:
         )
         wait_until(lambda: self.bench.db.execute(query, [pattern, state]).fetchone(), PATIENCE, pattern)
 
-    def over(self, probes: int = PROBES) -> None:
+    def over(self, probes: int = PROBES, *, began: float | None = None, name: str = "") -> None:
         """The fault is over now. A few new items show how soon work goes on, also where nothing was left."""
-        self.ends.append(time.time())
-        self.queue(probes)
+        blow = Blow(began or time.time(), time.time(), name)
+        self.blows.append(blow)
+        rows = self.bench.db.execute("SELECT id FROM item WHERE status IN ('Queued', 'Processing')").fetchall()
+        blow.left += [key for (key,) in rows]
+        blow.left += self.queue(probes)
 
     @contextmanager
-    def fault(self, probes: int = PROBES) -> Iterator[None]:
+    def fault(self, probes: int = PROBES, *, name: str = "") -> Iterator[None]:
+        began = time.time()
         yield
-        self.over(probes)
+        self.over(probes, began=began, name=name)
 
     def finish(self, patience: float = PATIENCE) -> Verdict:
         """Wait until every item has its final word, and judge."""
         wait_until(self._is_done, patience, "every item to have its final word")
-        return judge(self.bench, self.sink, self.ends)
+        return judge(self.bench, self.sink, self.blows)
 
     def _is_done(self) -> bool:
         # a failed item is done with only when it is in the dead letter

@@ -1,5 +1,6 @@
 """What came of a scenario, counted from three witnesses: the items, their effects, and who was called outside."""
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import LiteralString
 
@@ -7,6 +8,21 @@ from tests.faults.sink import Sink
 from tests.listener.started import Bench
 
 _FINAL: LiteralString = "('Completed', 'Filtered', 'Failed')"
+
+
+@dataclass
+class Blow:
+    """One fault and what it left behind. Times are this machine's, whose clock is the server's too."""
+
+    began: float
+    ended: float
+    name: str = ""
+    left: list[int] = field(default_factory=list)
+    """Items that were queued or running when it ended, and the few queued right after."""
+    recovery: float = 0.0
+    """From its end to the next effect of any item, in seconds."""
+    again: float = 0.0
+    """From its end until the last of what it left was run again or done, in seconds."""
 
 
 @dataclass
@@ -26,8 +42,9 @@ class Verdict:
     """Results that came too late and were kept out."""
     recovery: float = 0.0
     """The longest time from the end of a fault to the next committed effect, in seconds."""
-    recoveries: list[float] = field(default_factory=list)
-    """Of each fault."""
+    again: float = 0.0
+    """The longest time from the end of a fault until all that it left unfinished was run again, in seconds."""
+    blows: list[Blow] = field(default_factory=list)
     all_done: float = 0.0
     """From the end of the last fault until every item had its final word, in seconds."""
     notes: list[str] = field(default_factory=list)
@@ -37,9 +54,8 @@ class Verdict:
         return not (self.lost or self.duplicates or self.missing)
 
 
-def judge(bench: Bench, sink: Sink, ends: list[float]) -> Verdict:
-    """`ends`: when each fault was over, by the server's clock, which is this machine's."""
-    verdict = Verdict()
+def judge(bench: Bench, sink: Sink, blows: list[Blow]) -> Verdict:
+    verdict = Verdict(blows=blows)
     verdict.items = number(bench, "SELECT count(*) FROM item WHERE status IS NOT NULL")
     verdict.lost = number(bench, f"SELECT count(*) FROM item WHERE status IS NOT NULL AND status NOT IN {_FINAL}")
     verdict.duplicates = number(bench, "SELECT count(*) - count(DISTINCT item) FROM effect")
@@ -53,18 +69,30 @@ def judge(bench: Bench, sink: Sink, ends: list[float]) -> Verdict:
     verdict.fenced = sum(
         int(line.get("items", 0)) for process in bench.processes for line in process.lines("results refused")
     )
-    for end in ends:
-        row = bench.db.execute(
-            "SELECT extract(epoch FROM min(at)) FROM effect WHERE at > to_timestamp(%s)", [end]
-        ).fetchone()
-        if row is not None and row[0] is not None:
-            verdict.recoveries.append(round(float(row[0]) - end, 2))
-    verdict.recovery = max(verdict.recoveries, default=0.0)
-    if ends:
-        row = bench.db.execute("SELECT extract(epoch FROM max(at)) FROM effect").fetchone()
-        if row is not None and row[0] is not None:
-            verdict.all_done = max(0.0, float(row[0]) - ends[-1])
+    _time(verdict, bench, sink)
     return verdict
+
+
+def _time(verdict: Verdict, bench: Bench, sink: Sink) -> None:
+    """How soon work went on after each fault, and how soon everything that it left was in work again."""
+    effects = bench.db.execute(
+        "SELECT item, extract(epoch FROM at)::float8 FROM effect WHERE at IS NOT NULL"
+    ).fetchall()
+    signs: dict[str, list[float]] = defaultdict(list)
+    for item, at in effects:
+        signs[str(item)].append(at)
+    for name, moments in list(sink.calls.items()):
+        signs[name.partition(":")[2]] += moments
+    for number, blow in enumerate(verdict.blows):
+        blow.recovery = min((at - blow.ended for _, at in effects if at > blow.ended), default=0.0)
+        following = verdict.blows[number + 1].began if number + 1 < len(verdict.blows) else float("inf")
+        nexts = (min((at for at in signs[str(item)] if at > blow.ended), default=0.0) for item in blow.left)
+        # what was not reached before the next fault is counted there
+        blow.again = max((at - blow.ended for at in nexts if at < following), default=0.0)
+    verdict.recovery = max((blow.recovery for blow in verdict.blows), default=0.0)
+    verdict.again = max((blow.again for blow in verdict.blows), default=0.0)
+    if verdict.blows and effects:
+        verdict.all_done = max(0.0, max(at for _, at in effects) - verdict.blows[-1].ended)
 
 
 def number(bench: Bench, query: LiteralString) -> int:

@@ -1,15 +1,18 @@
 """Short transactions on a small pool: a connection that dies costs one transaction, never a place in the pool."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
+from psycopg import conninfo
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from listener.database import LOCK_SECONDS, MOST_CONNECTIONS, Database
 from listener.engine import one
+from tests.faults.proxy import Proxy
 
 
 @pytest.fixture
@@ -89,3 +92,36 @@ async def test_a_thousand_lanes_do_not_use_up_the_connections_of_the_server(data
     backends = set(await asyncio.gather(*(ask() for _ in range(120))))
     await opened.close()
     assert 1 < len(backends) <= MOST_CONNECTIONS
+
+
+async def test_a_server_that_is_back_is_found_by_whoever_waits_already(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("listener.database._RECONNECT_SECONDS", 0.1)
+    gave_up = asyncio.Event()
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "reconnection attempt" in record.getMessage():
+                gave_up.set()
+
+    ear = Ear()
+    logging.getLogger("psycopg.pool").addHandler(ear)
+    network = await asyncio.to_thread(Proxy, 1)  # nobody is there
+    url = conninfo.make_conninfo(database, host="127.0.0.1", port=network.port)
+    absent = Database(url, lanes=1, statement_seconds=20)
+    try:
+        await absent.open()
+        waiting = asyncio.create_task(_select_one(absent))
+        await asyncio.wait_for(gave_up.wait(), 10)
+        network.target = int(conninfo.conninfo_to_dict(database)["port"] or 0)
+        assert await waiting == (1,)
+    finally:
+        await absent.close()
+        await asyncio.to_thread(network.close)
+        logging.getLogger("psycopg.pool").removeHandler(ear)
+
+
+async def _select_one(database: Database) -> tuple[object, ...]:
+    async with database.transaction() as transaction:
+        return await one(await transaction.connection.execute("SELECT 1"))
