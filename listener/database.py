@@ -85,6 +85,9 @@ class Database:
         self._role = role
         self._statement_seconds = statement_seconds
         self._most = min(2 * lanes + 3, MOST_CONNECTIONS)
+        # A thousand lanes wait here, for as long as it takes: a wait inside the pool has an end, which then tells that
+        # the server cannot be reached.
+        self._places = asyncio.Semaphore(self._most)
         self._pool = self._make_pool(url)
         self._engine: AsyncEngine | None = None
 
@@ -110,7 +113,7 @@ class Database:
         round trip instead of three.
         """
         try:
-            async with asyncio.timeout(2 * self._statement_seconds):
+            async with self._places, asyncio.timeout(2 * self._statement_seconds):
                 if session:
                     async with self._with_session() as transaction:
                         yield transaction

@@ -224,6 +224,12 @@ async def release_after(connection: AsyncConnection, workflow: str, listener: UU
     return int(released)
 
 
+async def claimable(connection: AsyncConnection, workflows: Sequence[str]) -> set[str]:
+    """Those of the workflows that are worth a claim."""
+    cursor = await connection.execute("SELECT scheduler.claimable(%s::text[])", (list(workflows),))
+    return {name for (name,) in await cursor.fetchall()}
+
+
 async def tick(connection: AsyncConnection) -> list[Tick]:
     """Fire what pg_cron should have fired, if it is missing or silent. Usually nothing."""
     cursor = await connection.execute("SELECT workflow, queued, note FROM scheduler.tick('listener')")

@@ -114,6 +114,11 @@ class Lane:
         self._rung = why
         self._nudge.set()
 
+    def pass_over(self) -> None:
+        """Somebody who asked for many lanes at once has seen that there is nothing to claim."""
+        self._plan_poll()
+        self.swept.set()
+
     def urge(self) -> None:
         """Something changed for this workflow: it was resumed, or items were taken from a run."""
         self._held_until = 0.0

@@ -25,6 +25,7 @@ from listener.metrics import Metrics
 from listener.redact import know_url
 from listener.settings import Settings
 from listener.share import share
+from listener.sweep import FEW, Sweep
 from listener.tools import Toolbox
 from listener.traces import Traces
 from listener.workflow import Workflow
@@ -74,10 +75,12 @@ class Listener:
         self._heartbeat = Heartbeat(url, self.id, self.metrics, list(workflows))
         self._clock = Clock(self._database, self.metrics, settings.listener_poll_seconds)
         self._doorbell = Doorbell(
-            settings.database_listen_url or url, self.metrics, rung=self._rung, opened=lambda: self._sweep("start")
+            settings.database_listen_url or url, self.metrics, rung=self._rung, opened=self._sweep
         )
         self._web = self._make_web()
         self.lanes: dict[str, Lane] = {}
+        self._sweep_all: Sweep | None = None
+        """With many lanes, who asks for them."""
         self.ready = asyncio.Event()
         """Set once every lane has asked for work."""
         self._stop = asyncio.Event()
@@ -158,6 +161,8 @@ class Listener:
         for lane in self.lanes.values():
             lane.poll_seconds = settings.listener_poll_seconds
         self._clock.seconds = settings.listener_poll_seconds
+        if self._sweep_all is not None:
+            self._sweep_all.seconds = settings.listener_poll_seconds
         know_url(url)
         know_url(settings.database_listen_url)
         if url != self._url:
@@ -166,7 +171,7 @@ class Listener:
             self._heartbeat.reconnect(url)
         if (settings.database_listen_url or url) != listened:
             self._doorbell.reconnect(settings.database_listen_url or url)
-        self._sweep("start")
+        self._sweep()
         systemd.notify("READY=1")
 
     def dump(self) -> None:
@@ -233,10 +238,13 @@ class Listener:
         self._keep("watchdog", lambda: systemd.feed_watchdog(self._is_well))
         self._keep("ready", self._say_ready)
         parts = [self._keep("clock", self._clock.run)]
+        if len(self.lanes) > FEW:
+            self._sweep_all = Sweep(self._database, self.lanes, self._settings.listener_poll_seconds)
+            parts.append(self._keep("sweep", self._sweep_all.run))
         if self._settings.alert_webhook_url:
             parts.append(self._keep("alerts", Alerts(self._database, self._settings.alert_webhook_url).run))
         if self._settings.listener_poll_only:
-            self._sweep("start")
+            self._sweep()
         else:
             parts.append(self._keep("doorbell", self._doorbell.run))
             # whoever waits for a doorbell that cannot be reached would never begin
@@ -294,14 +302,17 @@ class Listener:
         else:
             lane.ring()
 
-    def _sweep(self, why: str) -> None:
+    def _sweep(self) -> None:
+        """Ask for work everywhere, whether or not anything rang."""
+        if self._sweep_all is not None:
+            self._sweep_all.ask()
+            return
         for lane in self.lanes.values():
-            lane.ring(why)
+            lane.ring("start")
 
     def _sweep_unswept(self) -> None:
-        for lane in self.lanes.values():
-            if not lane.swept.is_set():
-                lane.ring("start")
+        if not all(lane.swept.is_set() for lane in self.lanes.values()):
+            self._sweep()
 
     async def _pulse(self) -> None:
         while True:

@@ -56,6 +56,7 @@ INSERT INTO scheduler.schema_version (version_num) VALUES ('0002');
 \ir engine/rescue.sql
 \ir engine/dispatch.sql
 \ir engine/claim.sql
+\ir engine/claimable.sql
 \ir engine/finish.sql
 \ir engine/operate.sql
 \ir engine/maintain.sql

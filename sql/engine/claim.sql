@@ -277,7 +277,9 @@ BEGIN
         END IF;
         IF keys IS NULL THEN
             reason := 'empty';
-            SELECT min(a.retry_at) INTO again_at FROM scheduler.attempt AS a WHERE a.workflow = w.name AND a.state = 'waiting';
+            -- a retry that comes due, or the end of a lease: while its listener lives, that is always some beats away
+            SELECT least(min(a.retry_at), (SELECT min(r.lease_until) FROM scheduler.run AS r WHERE r.workflow = w.name AND r.finished_at IS NULL AND r.lease_until > now()))
+            INTO again_at FROM scheduler.attempt AS a WHERE a.workflow = w.name AND a.state = 'waiting';
         END IF;
     END IF;
     IF reason IS NOT NULL THEN

@@ -125,3 +125,21 @@ async def test_a_server_that_is_back_is_found_by_whoever_waits_already(
 async def _select_one(database: Database) -> tuple[object, ...]:
     async with database.transaction() as transaction:
         return await one(await transaction.connection.execute("SELECT 1"))
+
+
+async def test_more_lanes_than_connections_wait_for_each_other_and_do_not_take_the_server_for_gone(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("listener.database._CONNECTION_SECONDS", 0.2)
+    crowded = Database(database, lanes=1, statement_seconds=20)
+    await crowded.open()
+    try:
+        await _select_one(crowded)
+        await asyncio.gather(*(_occupy(crowded, 0.3) for _ in range(2 * crowded._most)))
+    finally:
+        await crowded.close()
+
+
+async def _occupy(database: Database, seconds: float) -> None:
+    async with database.transaction() as transaction:
+        await transaction.connection.execute("SELECT pg_sleep(%s)", (seconds,))
