@@ -97,8 +97,11 @@ def _play(cluster: Throwaway, scenarios: Sequence[Scenario]) -> list[str]:
     for outcome in outcomes:
         if outcome.skipped:
             print(f"{outcome.scenario.number} was not played: {outcome.skipped}")
-    if controls and not any(o.verdict.duplicates for o in controls):
-        failed.append("no control shows duplicates, so this could not have seen any")
+    failed += [
+        f"{o.scenario.number} without the fence shows no duplicates, so with it this could not have seen any"
+        for o in controls
+        if not o.verdict.duplicates
+    ]
     return failed
 
 

@@ -40,7 +40,9 @@ def jumped(scene: Scene) -> Verdict:
             stage.await_effects(number * 15 + 3)
             with stage.fault(probes=0):
                 _expire(stage)
-        return stage.finish()
+        verdict = stage.finish()
+        assert not scene.fenced or verdict.fenced, "nothing came late, so nothing was kept out"
+        return verdict
 
 
 def _expire(stage: Stage) -> None:

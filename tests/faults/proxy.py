@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 Mode = Literal["pass", "slow", "stall", "flap"]
-_FLAP_BYTES = 8192
+_FLAP_BYTES = 2048
 """After so many bytes a flapping network cuts the connection."""
 
 
@@ -21,6 +21,8 @@ class Proxy:
         self._mode: Mode = "pass"
         self.delay = 0.05
         """How long each packet takes while the network is slow."""
+        self.cut = 0
+        """How many connections a flapping network has broken."""
         self._flows = asyncio.Event()
         self._flows.set()
         self._loop = asyncio.new_event_loop()
@@ -92,6 +94,7 @@ class Proxy:
                     await asyncio.sleep(self.delay)
                 passed = passed + len(data) if self.mode == "flap" else 0
                 if passed > _FLAP_BYTES:
+                    self.cut += 1
                     writer.transport.abort()
                     return
                 await self._flows.wait()

@@ -18,6 +18,10 @@ RATE = 40
 """Items a second, of two workflows."""
 FAULT_SECONDS = 20.0
 SAMPLE_SECONDS = 10.0
+MEMORY_MIB = 16
+DRIFT = 3
+CONNECTIONS = 3 * (2 * 2 + 3 + 2)
+"""What may come of it: three listeners, each with its pool for two workflows, a heartbeat and a doorbell."""
 _LATER = "later = tests.faults.workflow:later"
 
 
@@ -82,7 +86,16 @@ def soak(cluster: Throwaway, minutes: float, seed: int = 1) -> int:
     say(f"{verdict.items} and {more} items, {len(faults)} faults: {' '.join(faults)}")
     say(f"lost {lost}, twice {twice}, repeated {verdict.repeated}, fenced {verdict.fenced}")
     say(f"p50 of the last third is {drift:.2f} times that of the first; memory grew by {growth:.1f} MiB since")
-    return 1 if lost or twice else 0
+    most = max(sample.connections for sample in samples)
+    failed = [
+        *([f"lost {lost}, twice {twice}"] if lost or twice else []),
+        *([f"memory grew by {growth:.0f} MiB"] if growth > MEMORY_MIB else []),
+        *([f"{most} connections"] if most > CONNECTIONS else []),
+        *([f"p50 is {drift:.1f} times what it was"] if drift > DRIFT else []),
+    ]
+    if failed:
+        print("\nFAILED: " + "; ".join(failed))
+    return 1 if failed else 0
 
 
 def _unfinished(stage: Stage) -> int:
