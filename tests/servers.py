@@ -16,6 +16,7 @@ from listener.postgres.choose import URL_VARIABLE, Choice
 from listener.postgres.home import Say
 from listener.postgres.server import Server, best, find
 from listener.postgres.throwaway import Throwaway, throwaway
+from tests import unpacked
 
 KINDS = ("private", "container", "url")
 CONTAINER_IMAGE = "postgres:17"
@@ -122,6 +123,7 @@ def prepare(kind: str, say: Say) -> None:
                 say(f"There is no package of plpgsql_check for PostgreSQL {server.major}: its tests are skipped.")
         except UserError as error:
             say(f"plpgsql_check could not be installed, so its tests are skipped: {error}")
+    unpacked.fetch(say)
 
 
 def _require_docker() -> None:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from listener.cli.say import say
 from listener.cli.table import table
 from listener.postgres.throwaway import Throwaway, throwaway
+from tests import unpacked
 from tests.faults import every
 from tests.faults.mix import Report, run_mix
 from tests.faults.scale import ROOMY, scale
@@ -63,6 +64,7 @@ def main() -> int:
     if options.list:
         print(table(("fault", "quick", "control", ""), [(s.number, s.quick, s.control, s.title) for s in scenarios]))
         return 0
+    unpacked.fetch(say)
     with throwaway(durable=True, settings=ROOMY if options.scale else None) as cluster:
         if options.soak:
             return soak(cluster, options.soak)

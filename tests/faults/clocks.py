@@ -1,19 +1,16 @@
 """Clocks that are wrong: the listener's own, which must not matter, and the database's, by which leases are counted."""
 
-from pathlib import Path
-
+from tests import unpacked
 from tests.faults.scenario import NotHere, Scene, fault
 from tests.faults.stage import LEASE_SECONDS, Stage
 from tests.faults.verdict import Verdict
 
-_FAKETIME = "/usr/lib/*/faketime/libfaketimeMT.so.1"
-
 
 @fault("F7", "listeners whose clocks are an hour fast and an hour slow")
 def skewed(scene: Scene) -> Verdict:
-    library = next(Path("/").glob(_FAKETIME.lstrip("/")), None)
+    library = unpacked.find(unpacked.FAKETIME)
     if library is None:
-        raise NotHere("needs libfaketime (on Debian and Ubuntu: apt-get install faketime)")
+        raise NotHere("needs libfaketime (on Debian and Ubuntu: the package faketime)")
     with scene.stage() as stage:
         for number, skew in enumerate(("+1h", "-1h")):
             # only the time of day: no machine's monotonic clock is wrong by an hour

@@ -9,6 +9,8 @@ import pytest
 
 from listener import schema
 from listener.postgres.throwaway import Throwaway, throwaway
+from tests.faults import every
+from tests.faults.scenario import run
 from tests.faults.sink import sink_on_loopback
 from tests.faults.standby import Standby, standby_of
 from tests.listener.started import Bench, bench_on
@@ -53,6 +55,14 @@ def test_after_a_failover_every_acknowledged_item_is_done_once(pair: tuple[Throw
         # the schedules came along: the promoted server answers for them
         row = bench.db.execute("SELECT count(*) FROM scheduler.status WHERE workflow = 'chaos'").fetchone()
         assert row == (1,)
+
+
+def test_the_same_behind_pgbouncer_with_a_direct_connection_for_listen(cluster: Throwaway) -> None:
+    outcome = run(every.chosen(["F31b"])[0], cluster)
+    if outcome.skipped:
+        pytest.skip(outcome.skipped)
+    assert outcome.word == "ok", outcome
+    assert outcome.verdict.items
 
 
 def _follow(bench: Bench, standby: Standby) -> None:

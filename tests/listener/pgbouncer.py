@@ -15,6 +15,7 @@ from psycopg import conninfo
 
 from listener.postgres import port
 from listener.postgres.account import Account
+from tests import unpacked
 from tests.waiting import wait_until
 
 _CONFIG = """
@@ -35,9 +36,9 @@ ignore_startup_parameters = extra_float_digits
 @contextmanager
 def pgbouncer(url: str, mode: str = "transaction") -> Iterator[str]:
     """The URL of the same database through the pooler."""
-    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-    if program is None:
-        pytest.skip("pgbouncer is not installed (on Debian and Ubuntu: the package pgbouncer)")
+    found = unpacked.find(unpacked.PGBOUNCER) or shutil.which("pgbouncer")
+    if found is None:
+        pytest.skip("pgbouncer is not here (on Debian and Ubuntu: the package pgbouncer)")
     server = conninfo.conninfo_to_dict(url)
     target = " ".join(f"{name}={value}" for name, value in server.items())
     number = port.first_free(random.randint(port.FIRST, port.LAST - 1000))
@@ -45,12 +46,16 @@ def pgbouncer(url: str, mode: str = "transaction") -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "pgbouncer.ini"
         config.write_text(_CONFIG.format(target=target, address=port.ADDRESS, port=number, mode=mode))
-        for path in (Path(folder), config):
+        # its account may not reach into the checkout
+        program = shutil.copy(found, folder)
+        libraries = [shutil.copy(path, folder) for path in unpacked.libraries()]
+        for path in (Path(folder), config, Path(program), *map(Path, libraries)):
             account.give(path)
         process = subprocess.Popen(
             [program, config],
             cwd=folder,
             user=account.uid if os.geteuid() == 0 else None,
+            env={**os.environ, "LD_LIBRARY_PATH": folder},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
