@@ -32,7 +32,7 @@ def killed(scene: Scene) -> Verdict:
             struck.append((time.time(), stage.keys_under_way()))
             for process in stage.revive():
                 process.wait_line("ready")
-            stage.over(probes=1)
+            stage.over(probes=1, began=struck[-1][0])
         verdict = stage.finish()
         # its outcome was committed though nobody was left to hear of it
         assert len(stage.sink.calls[f"chaos:{killer}"]) == 1, "an item whose COMMIT was under way was called again"

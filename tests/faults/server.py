@@ -31,10 +31,10 @@ def restarted(scene: Scene) -> Verdict:
                 stage.queue(10)
                 stage.queue(1, task)
                 stage.await_query(busy)
-                scene.cluster.restart(mode)
-                stage.bench.reconnect()
-                stage.over()
-                stage.await_effects(1)
+                with stage.fault():
+                    scene.cluster.restart(mode)
+                    stage.bench.reconnect()
+                stage.await_done(stage.blows[-1].left)
         return stage.finish()
 
 

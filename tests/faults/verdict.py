@@ -84,8 +84,8 @@ def _time(verdict: Verdict, bench: Bench, sink: Sink) -> None:
     for name, moments in list(sink.calls.items()):
         signs[name.partition(":")[2]] += moments
     for number, blow in enumerate(verdict.blows):
-        blow.recovery = min((at - blow.ended for _, at in effects if at > blow.ended), default=0.0)
         following = verdict.blows[number + 1].began if number + 1 < len(verdict.blows) else float("inf")
+        blow.recovery = min((at - blow.ended for _, at in effects if blow.ended < at < following), default=0.0)
         nexts = (min((at for at in signs[str(item)] if at > blow.ended), default=0.0) for item in blow.left)
         # what was not reached before the next fault is counted there
         blow.again = max((at - blow.ended for at in nexts if at < following), default=0.0)
