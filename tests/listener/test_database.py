@@ -128,16 +128,11 @@ async def _select_one(database: Database) -> tuple[object, ...]:
 
 
 async def test_more_lanes_than_connections_wait_for_each_other_and_do_not_take_the_server_for_gone(
-    database: str, monkeypatch: pytest.MonkeyPatch
+    small: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("listener.database._CONNECTION_SECONDS", 0.2)
-    crowded = Database(database, lanes=1, statement_seconds=20)
-    await crowded.open()
-    try:
-        await _select_one(crowded)
-        await asyncio.gather(*(_occupy(crowded, 0.3) for _ in range(2 * crowded._most)))
-    finally:
-        await crowded.close()
+    await asyncio.gather(*(_occupy(small, 0.1) for _ in range(small._most)))  # now it has all its connections
+    monkeypatch.setattr(small._pool, "timeout", 0.2)
+    await asyncio.gather(*(_occupy(small, 0.3) for _ in range(3 * small._most)))
 
 
 async def _occupy(database: Database, seconds: float) -> None:
