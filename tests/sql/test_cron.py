@@ -4,6 +4,7 @@ import re
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from tests.conftest import Connect
 from tests.sql.queue import Queue, call, one
@@ -38,7 +39,7 @@ def test_the_job_is_created_changed_and_removed_with_its_workflow(here: psycopg.
     assert jobs(here)["job"][0] == "0 * * * *"
     with here.transaction(force_rollback=True):
         call(here, "alter_workflow", name="job", schedule="7 * * * *")
-        queue.create("undone", schedule="* * * * *")
+        queue.create("undone", schedule="* * * * *", queued="Undone", processing="Undoing")
     assert jobs(here) == MAINTAIN | {"job": ("0 * * * *", command, "scheduler_cron")}
     call(here, "alter_workflow", name="job", clear=["schedule"])
     assert jobs(here) == MAINTAIN
@@ -108,6 +109,9 @@ def test_pg_cron_queues_ready_rows_here_and_in_another_database(
     near.want()
     away = Queue(db, 2, schedule="* * * * *")
     away.want()
+    # the engine's functions refuse what this database gives to whoever does not ask for something else
+    serializable = sql.SQL("ALTER DATABASE {} SET default_transaction_isolation = 'serializable'")
+    db.execute(serializable.format(sql.Identifier(db.info.dbname)))
     here.execute("CREATE TABLE gone (id integer PRIMARY KEY, status text)")
     call(here, "create_workflow", name="broken", relation="gone", status_column="status", schedule="* * * * *")
     here.execute("DROP TABLE gone")
