@@ -20,7 +20,14 @@ AS $$
 DECLARE
     key text;
 BEGIN
-    EXECUTE format('SELECT ($1).%I::text', TG_ARGV[1]) INTO key USING OLD;
+    BEGIN
+        EXECUTE format('SELECT ($1).%I::text', TG_ARGV[1]) INTO key USING OLD;
+    EXCEPTION
+        -- its key was renamed or dropped: nothing of the workflow is claimed or finished any more, and the writer must not suffer
+        WHEN undefined_column THEN
+            RAISE WARNING 'workflow % has lost column %, the key of %', TG_ARGV[0], quote_ident(TG_ARGV[1]), TG_RELID::regclass USING HINT = 'SELECT * FROM scheduler.doctor();';
+            RETURN NULL;
+    END;
     -- run ids only grow, so this number tells the runs that had the item from those that claim it later
     INSERT INTO scheduler.takeover (workflow, key, upto)
     SELECT TG_ARGV[0], key, s.last_value FROM scheduler.run_id_seq AS s;

@@ -259,6 +259,27 @@ def test_a_person_may_overwrite_what_was_just_finished(
     assert mine.status(1) == "Filtered"
 
 
+@pytest.mark.parametrize("finish", ["release", "rescue"])
+def test_an_item_requeued_and_claimed_anew_while_it_is_put_back_is_the_new_runs(
+    db: psycopg.Connection, connect: Connect, other: psycopg.Connection, finish: str
+) -> None:
+    mine = Queue(db, 2)
+    mine.set("Queued")
+    first = mine.claim()
+    mine.expire(first.run)
+    other.execute("LOCK TABLE item IN ACCESS EXCLUSIVE MODE")
+    third = connect()
+    argument = first.run if finish == "release" else "job"
+    with blocked(db, third, lambda: one(third, f"SELECT scheduler.{finish}(%s)", argument)) as late:
+        mine.through(other).set("Queued", 1)
+        other.execute("SELECT nextval('scheduler.run_id_seq')")
+        other.execute("UPDATE item SET status = 'Processing' WHERE id = 1")
+        other.commit()
+    assert late.result() == 1
+    assert (mine.status(1), mine.status(2)) == ("Processing", "Queued")
+    assert mine.ledger(1) is None
+
+
 @pytest.mark.parametrize("finish", ["succeed", "fail"])
 def test_an_item_requeued_and_claimed_anew_in_the_middle_of_a_result_is_the_new_runs(
     db: psycopg.Connection, connect: Connect, other: psycopg.Connection, finish: str

@@ -5,6 +5,8 @@ import uuid
 import psycopg
 import pytest
 
+from tests.conftest import Connect
+from tests.sql.blocked import blocked
 from tests.sql.queue import Queue, call, one
 from tests.waiting import PATIENCE
 
@@ -53,6 +55,27 @@ def test_a_rescue_does_not_undo_a_persons_write(db: psycopg.Connection, word: st
     assert call(db, "rescue") == 1
     assert (queue.status(1), queue.status(2)) == (word, "Queued")
     assert queue.ledger(1) is None
+
+
+def test_a_rescue_leaves_an_item_to_the_run_that_claimed_it_after_a_persons_write(
+    db: psycopg.Connection, connect: Connect
+) -> None:
+    """The claim began before the write and saw its item only after it, so the first run was not told yet."""
+    queue = Queue(db, 2, rate_limit=100)
+    queue.set("Queued")
+    first = queue.claim()
+    before, second = connect(autocommit=False), connect()
+    before.execute("SELECT FROM scheduler.state FOR UPDATE")
+    with blocked(db, second, lambda: queue.through(second).claim()) as claim:
+        queue.set("Queued", 1)
+        before.commit()
+    assert claim.result().keys == ["1"]
+    queue.expire(first.run)
+    assert call(db, "rescue") == 1
+    assert (queue.status(1), queue.status(2)) == ("Processing", "Queued")
+    assert queue.ledger(1) is None
+    assert queue.run(first.run)["finished_at"] is not None
+    assert queue.succeed(claim.result().run) == (1, [])
 
 
 @pytest.mark.parametrize("processing", ["Processing", None])
