@@ -92,11 +92,13 @@ CREATE OR REPLACE FUNCTION scheduler._rows_hidden(relation regclass) RETURNS boo
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    -- the engine reads rows and writes them; a policy that allows only the one leaves a queue that looks empty
+    -- The engine reads rows and writes them; a policy that allows only the one leaves a queue that looks empty. One for
+    -- everybody counts if it hides nothing: what a tenant's shows depends on the session.
     SELECT c.relrowsecurity AND NOT r.rolbypassrls
        AND EXISTS (SELECT FROM unnest('{r,w}'::"char"[]) AS needed (command)
                    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_policy AS p
-                                     WHERE p.polrelid = c.oid AND p.polpermissive AND p.polcmd IN ('*', needed.command) AND r.oid = ANY (p.polroles)))
+                                     WHERE p.polrelid = c.oid AND p.polpermissive AND p.polcmd IN ('*', needed.command)
+                                       AND (r.oid = ANY (p.polroles) OR 0 = ANY (p.polroles) AND pg_get_expr(p.polqual, p.polrelid) = 'true')))
     FROM pg_catalog.pg_class AS c, pg_catalog.pg_roles AS r WHERE c.oid = relation AND r.rolname = 'scheduler_owner'
 $$;
 COMMENT ON FUNCTION scheduler._rows_hidden(regclass) IS 'Internal: whether row security keeps the engine from a table''s rows.';

@@ -74,6 +74,12 @@ SHAPES = [
         "t",
     ),
     Shape(
+        "row security that hides nothing",
+        "CREATE TABLE t (id int PRIMARY KEY, status text); ALTER TABLE t ENABLE ROW LEVEL SECURITY;"
+        " CREATE POLICY everybody ON t USING (true)",
+        "t",
+    ),
+    Shape(
         "status NOT NULL with a default", "CREATE TABLE t (id int PRIMARY KEY, status text NOT NULL DEFAULT 'New')", "t"
     ),
 ]
@@ -172,6 +178,9 @@ TABLES = """
     ALTER TABLE walled ENABLE ROW LEVEL SECURITY;
     CREATE TABLE glazed (id int PRIMARY KEY, status text);
     ALTER TABLE glazed ENABLE ROW LEVEL SECURITY;
+    CREATE TABLE let (id int PRIMARY KEY, status text);
+    ALTER TABLE let ENABLE ROW LEVEL SECURITY;
+    CREATE POLICY tenants ON let USING (status = current_user);
     CREATE POLICY looks ON glazed FOR SELECT TO scheduler_owner USING (true);
 """
 
@@ -194,6 +203,7 @@ BAD: list[tuple[dict[str, object], str, str]] = [
     ({"relation": "scheduler.run"}, "belongs to the system", "of your own"),
     ({"relation": "walled"}, "row security", "CREATE POLICY"),
     ({"relation": "glazed"}, "row security", "CREATE POLICY"),
+    ({"relation": "let"}, "row security", "CREATE POLICY"),
     ({"relation": "parent"}, "inherit from", "partitioned table"),
     ({"relation": "ruled"}, "a rule rewrites", "DROP RULE logs"),
     ({"relation": "no_key"}, "no unique key", "IDENTITY UNIQUE"),
