@@ -20,6 +20,12 @@ AS $$
 DECLARE
     key text;
 BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        INSERT INTO scheduler.takeover (workflow, key, upto)
+        SELECT r.workflow, k, s.last_value FROM scheduler.run AS r, unnest(r.keys) AS k, scheduler.run_id_seq AS s WHERE r.workflow = TG_ARGV[0] AND r.finished_at IS NULL;
+        PERFORM pg_notify('scrapersky', TG_ARGV[0] || '!');
+        RETURN NULL;
+    END IF;
     BEGIN
         EXECUTE format('SELECT ($1).%I::text', TG_ARGV[1]) INTO key USING OLD;
     EXCEPTION
@@ -35,7 +41,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION scheduler.taken_over() IS 'Trigger: someone changed the status of a running item or deleted its row, so the run that has it must not finish it any more.';
+COMMENT ON FUNCTION scheduler.taken_over() IS 'Trigger: someone changed the status of a running item, deleted its row or emptied the table, so the run that has it must not finish it any more.';
 
 CREATE OR REPLACE FUNCTION scheduler._ring(workflow text) RETURNS void
 LANGUAGE sql

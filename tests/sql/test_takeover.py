@@ -108,6 +108,42 @@ def test_a_row_that_was_deleted_and_came_back_is_another_item(db: psycopg.Connec
     assert queue.succeed(fresh.run) == (1, [])
 
 
+def test_rows_of_a_table_that_was_emptied_and_filled_again_are_other_items(db: psycopg.Connection) -> None:
+    queue = Queue(db, 3)
+    queue.set("Queued")
+    first = queue.claim()
+    db.execute("TRUNCATE item")
+    db.execute("INSERT INTO item (id, status) VALUES (1, 'Queued')")
+    second = queue.claim()
+    assert second.keys == ["1"]
+    assert queue.succeed(first.run) == (0, [])
+    assert queue.succeed(second.run) == (1, [])
+    assert queue.run(first.run)["discarded"] == 3
+
+
+def test_what_a_trigger_of_the_application_writes_while_the_engine_works_is_a_persons_write(
+    db: psycopg.Connection,
+) -> None:
+    """Such as: when an order is packed, its invoice is to be printed anew."""
+    queue = Queue(db, 1)
+    db.execute("CREATE TABLE packing (id int PRIMARY KEY, status text); INSERT INTO packing VALUES (1, 'Queued')")
+    call(db, "create_workflow", name="pack", relation="packing", status_column="status")
+    db.execute(
+        """
+        CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+        BEGIN UPDATE public.item SET status = 'Queued' WHERE id = NEW.id; RETURN NULL; END $$;
+        CREATE TRIGGER again AFTER UPDATE ON packing FOR EACH ROW WHEN (NEW.status = 'Completed')
+        EXECUTE FUNCTION again();
+        """
+    )
+    queue.set("Queued")
+    first = queue.claim()
+    queue.succeed(queue.claim(name="pack").run)
+    second = queue.claim()
+    assert queue.succeed(first.run) == (0, [])
+    assert queue.succeed(second.run) == (1, [])
+
+
 def test_an_item_is_cancelled_however_its_number_is_spelt(db: psycopg.Connection) -> None:
     db.execute("CREATE TABLE item (id numeric PRIMARY KEY, status text)")
     call(db, "create_workflow", name="job", relation="item", status_column="status")
