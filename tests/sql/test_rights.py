@@ -81,7 +81,8 @@ def _is_allowed(session: psycopg.Connection, statement: str) -> bool:
 def test_internal_functions_are_for_those_who_operate_or_for_the_views(db: psycopg.Connection, nobody: str) -> None:
     callable_by = """
         SELECT array_agg(DISTINCT p.proname::text ORDER BY p.proname::text) FROM pg_proc AS p
-        WHERE p.pronamespace = 'scheduler'::regnamespace AND p.proname ~ '^_'
+        WHERE p.pronamespace = 'scheduler'::regnamespace
+          AND (p.proname ~ '^_' OR p.prorettype = 'trigger'::regtype)
           AND has_function_privilege(%s, p.oid, 'EXECUTE')
     """
     looks = one(db, callable_by, MONITOR)
