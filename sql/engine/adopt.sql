@@ -16,14 +16,15 @@ AS $$
 $$;
 COMMENT ON FUNCTION scheduler._ready_sql(scheduler.workflow) IS 'Internal: the whole condition under which dispatch marks a row Queued.';
 
-CREATE OR REPLACE FUNCTION scheduler._order_sql(w scheduler.workflow) RETURNS text
+CREATE OR REPLACE FUNCTION scheduler._order_sql(w scheduler.workflow, of text DEFAULT '') RETURNS text
 LANGUAGE sql STABLE
 -- no SET: callers pin the path, and without it the planner inlines this (30 µs a call)
 AS $$
-    SELECT concat_ws(', ', quote_ident(w.priority_column) || ' DESC NULLS LAST',
-                     CASE WHEN w.age_column IS NULL AND w.priority_column IS NULL THEN quote_ident(w.key_column) ELSE quote_ident(w.age_column) END)
+    -- of: 't.' in a query with names of its own, which ORDER BY prefers to columns that are called the same
+    SELECT concat_ws(', ', of || quote_ident(w.priority_column) || ' DESC NULLS LAST',
+                     of || CASE WHEN w.age_column IS NULL AND w.priority_column IS NULL THEN quote_ident(w.key_column) ELSE quote_ident(w.age_column) END)
 $$;
-COMMENT ON FUNCTION scheduler._order_sql(scheduler.workflow) IS 'Internal: the order of the queue, as in its index: priority, then age.';
+COMMENT ON FUNCTION scheduler._order_sql(scheduler.workflow, text) IS 'Internal: the order of the queue, as in its index: priority, then age.';
 
 CREATE OR REPLACE FUNCTION scheduler._word(w scheduler.workflow, word text) RETURNS text
 LANGUAGE sql STABLE
