@@ -1,6 +1,7 @@
 """Two sessions, one statement after the other: every race of the protocol, in the order that would hurt."""
 
 import uuid
+from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -230,7 +231,7 @@ def test_a_rescue_leaves_a_row_that_someone_edits_for_the_next_time(
 
 
 @pytest.mark.parametrize("word", ["Filtered", "Queued", None])
-@pytest.mark.parametrize("finish", ["succeed", "fail"])
+@pytest.mark.parametrize("finish", ["succeed", "succeed with a word", "fail"])
 def test_a_result_waits_for_a_persons_write_and_gives_way_to_it(
     db: psycopg.Connection, connect: Connect, other: psycopg.Connection, word: str | None, finish: str
 ) -> None:
@@ -240,7 +241,12 @@ def test_a_result_waits_for_a_persons_write_and_gives_way_to_it(
     mine.through(other).set(word, 1)
     third = connect()
     late_queue = mine.through(third)
-    with blocked(db, third, lambda: getattr(late_queue, finish)(claim.run, "1")) as late:
+    finished: dict[str, Callable[[], tuple[object, ...]]] = {
+        "succeed": lambda: late_queue.succeed(claim.run, "1"),
+        "succeed with a word": lambda: late_queue.succeed(claim.run, "1", words=["Mine"]),
+        "fail": lambda: late_queue.fail(claim.run, "1"),
+    }
+    with blocked(db, third, finished[finish]) as late:
         other.commit()
     assert late.result()[:2] == (0, ["1"])
     assert (mine.status(1), mine.error(1)) == (word, None)
