@@ -5,7 +5,12 @@ from pathlib import Path
 from listener.errors import UserError
 
 _LAST_LINES = 8
-_DAMAGED_PID_FILE = ("invalid data in pid file", "bogus data in lock file", "the pid file", 'lock file "postmaster.pid" is empty')
+_DAMAGED_PID_FILE = (
+    "invalid data in pid file",
+    "bogus data in lock file",
+    "the pid file",
+    'lock file "postmaster.pid" is empty',
+)
 
 
 def explain(step: str, output: str, where: Path) -> UserError:

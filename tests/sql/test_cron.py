@@ -121,11 +121,20 @@ def test_pg_cron_queues_ready_rows_here_and_in_another_database(
     here.execute(fix.partition("as a superuser: ")[2].encode())
 
     heard = "SELECT scheduler.cron_alive()"
+
+    def fired() -> bool:
+        # The launcher of pg_cron 1.4 misses a change that comes while it reads its jobs, as after the tests before this
+        # one, and reads them again at the next change of any kind.
+        here.execute("GRANT SELECT ON cron.job TO scheduler_cron")
+        return (near.counts(), away.counts(), one(here, heard), one(db, heard)) == (
+            {"Queued": 2, None: 1},
+            {"Queued": 2},
+            True,
+            True,
+        )
+
     wait_until(
-        lambda: (
-            (near.counts(), away.counts(), one(here, heard), one(db, heard))
-            == ({"Queued": 2, None: 1}, {"Queued": 2}, True, True)
-        ),
+        fired,
         deadline=FIRING_SECONDS,
         what="a firing of pg_cron in both databases",
     )
