@@ -64,8 +64,10 @@ DO $$
 BEGIN
     ALTER ROLE scheduler_cron SET statement_timeout = '30s';
     ALTER ROLE scheduler_cron SET lock_timeout = '5s';
+    -- also in a database whose default is another: the engine's functions refuse any other
+    ALTER ROLE scheduler_cron SET default_transaction_isolation = 'read committed';
 EXCEPTION
     WHEN insufficient_privilege THEN
-        RAISE NOTICE 'could not set timeouts of role scheduler_cron: %', SQLERRM;
+        RAISE NOTICE 'could not change settings of role scheduler_cron: %', SQLERRM;
 END
 $$;

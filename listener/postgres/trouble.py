@@ -5,6 +5,12 @@ from pathlib import Path
 from listener.errors import UserError
 
 _LAST_LINES = 8
+_DAMAGED_PID_FILE = (
+    "invalid data in pid file",
+    "bogus data in lock file",
+    "the pid file",
+    'lock file "postmaster.pid" is empty',
+)
 
 
 def explain(step: str, output: str, where: Path) -> UserError:
@@ -24,6 +30,11 @@ def explain(step: str, output: str, where: Path) -> UserError:
         return UserError(
             f"PostgreSQL could not {step}: {where} is on a read-only file system.",
             "Use another place with --dir.",
+        )
+    if any(sign in lowered for sign in _DAMAGED_PID_FILE):
+        return UserError(
+            f"PostgreSQL could not {step} in {where}: its postmaster.pid is damaged, as after a full disk or a crash.",
+            f"Make sure that no server runs there (ps -ef | grep {where}), then: rm {where}/data/postmaster.pid",
         )
     if "permission denied" in lowered:
         return UserError(

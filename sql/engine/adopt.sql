@@ -16,14 +16,15 @@ AS $$
 $$;
 COMMENT ON FUNCTION scheduler._ready_sql(scheduler.workflow) IS 'Internal: the whole condition under which dispatch marks a row Queued.';
 
-CREATE OR REPLACE FUNCTION scheduler._order_sql(w scheduler.workflow) RETURNS text
+CREATE OR REPLACE FUNCTION scheduler._order_sql(w scheduler.workflow, of text DEFAULT '') RETURNS text
 LANGUAGE sql STABLE
 -- no SET: callers pin the path, and without it the planner inlines this (30 µs a call)
 AS $$
-    SELECT concat_ws(', ', quote_ident(w.priority_column) || ' DESC NULLS LAST',
-                     CASE WHEN w.age_column IS NULL AND w.priority_column IS NULL THEN quote_ident(w.key_column) ELSE quote_ident(w.age_column) END)
+    -- of: 't.' in a query with names of its own, which ORDER BY prefers to columns that are called the same
+    SELECT concat_ws(', ', of || quote_ident(w.priority_column) || ' DESC NULLS LAST',
+                     of || CASE WHEN w.age_column IS NULL AND w.priority_column IS NULL THEN quote_ident(w.key_column) ELSE quote_ident(w.age_column) END)
 $$;
-COMMENT ON FUNCTION scheduler._order_sql(scheduler.workflow) IS 'Internal: the order of the queue, as in its index: priority, then age.';
+COMMENT ON FUNCTION scheduler._order_sql(scheduler.workflow, text) IS 'Internal: the order of the queue, as in its index: priority, then age.';
 
 CREATE OR REPLACE FUNCTION scheduler._word(w scheduler.workflow, word text) RETURNS text
 LANGUAGE sql STABLE
@@ -116,7 +117,7 @@ DECLARE
 BEGIN
     FOR present IN
         SELECT tgname FROM pg_catalog.pg_trigger
-        WHERE tgrelid = w.relation AND tgname IN ('scheduler_' || w.name || '_insert', 'scheduler_' || w.name || '_update', 'scheduler_' || w.name || '_takeover', 'scheduler_' || w.name || '_delete')
+        WHERE tgrelid = w.relation AND tgname IN ('scheduler_' || w.name || '_insert', 'scheduler_' || w.name || '_update', 'scheduler_' || w.name || '_takeover', 'scheduler_' || w.name || '_delete', 'scheduler_' || w.name || '_truncate')
     LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', present, w.relation);
     END LOOP;
@@ -128,12 +129,13 @@ BEGIN
                        'scheduler_' || w.name || '_update', w.relation, column_name, scheduler._word(w, w.queued), w.name);
     END IF;
     IF wanted AND w.processing IS NOT NULL THEN
-        -- the engine's own functions run with scheduler.engine set, so only other people's writes are noted
-        EXECUTE format('CREATE TRIGGER %I AFTER UPDATE ON %s FOR EACH ROW WHEN (OLD.%3$s = %4$s AND NEW.%3$s IS DISTINCT FROM OLD.%3$s AND pg_catalog.current_setting(''scheduler.engine'', true) IS DISTINCT FROM ''on'') EXECUTE FUNCTION scheduler.taken_over(%5$L, %6$L)',
+        -- the engine's own functions run with scheduler.engine set, so only other people's writes are noted; what a trigger of the application writes in their course is one of those
+        EXECUTE format('CREATE TRIGGER %I AFTER UPDATE ON %s FOR EACH ROW WHEN (OLD.%3$s = %4$s AND NEW.%3$s IS DISTINCT FROM OLD.%3$s AND (pg_catalog.current_setting(''scheduler.engine'', true) IS DISTINCT FROM ''on'' OR pg_catalog.pg_trigger_depth() > 0)) EXECUTE FUNCTION scheduler.taken_over(%5$L, %6$L)',
                        'scheduler_' || w.name || '_takeover', w.relation, column_name, scheduler._word(w, w.processing), w.name, w.key_column);
         -- a row that comes back with the same key is another item
         EXECUTE format('CREATE TRIGGER %I AFTER DELETE ON %s FOR EACH ROW WHEN (OLD.%s = %s) EXECUTE FUNCTION scheduler.taken_over(%L, %L)',
                        'scheduler_' || w.name || '_delete', w.relation, column_name, scheduler._word(w, w.processing), w.name, w.key_column);
+        EXECUTE format('CREATE TRIGGER %I AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION scheduler.taken_over(%L, %L)', 'scheduler_' || w.name || '_truncate', w.relation, w.name, w.key_column);
     END IF;
 END
 $$;

@@ -92,14 +92,29 @@ CREATE OR REPLACE FUNCTION scheduler._rows_hidden(relation regclass) RETURNS boo
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    -- the engine reads rows and writes them; a policy that allows only the one leaves a queue that looks empty
+    -- The engine reads rows and writes them; a policy that allows only the one leaves a queue that looks empty. One for
+    -- everybody counts if it hides nothing: what a tenant's shows depends on the session.
     SELECT c.relrowsecurity AND NOT r.rolbypassrls
        AND EXISTS (SELECT FROM unnest('{r,w}'::"char"[]) AS needed (command)
                    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_policy AS p
-                                     WHERE p.polrelid = c.oid AND p.polpermissive AND p.polcmd IN ('*', needed.command) AND r.oid = ANY (p.polroles)))
+                                     WHERE p.polrelid = c.oid AND p.polpermissive AND p.polcmd IN ('*', needed.command)
+                                       AND (r.oid = ANY (p.polroles) OR 0 = ANY (p.polroles) AND pg_get_expr(p.polqual, p.polrelid) = 'true')))
     FROM pg_catalog.pg_class AS c, pg_catalog.pg_roles AS r WHERE c.oid = relation AND r.rolname = 'scheduler_owner'
 $$;
 COMMENT ON FUNCTION scheduler._rows_hidden(regclass) IS 'Internal: whether row security keeps the engine from a table''s rows.';
+
+CREATE OR REPLACE FUNCTION scheduler._check_visible(relation regclass) RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF scheduler._rows_hidden(relation) THEN
+        RAISE EXCEPTION 'row security of % hides its rows from the engine', relation
+            USING ERRCODE = 'insufficient_privilege', HINT = format('CREATE POLICY scrapersky ON %s TO scheduler_owner, scheduler_listener USING (true);', relation);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION scheduler._check_visible(regclass) IS 'Internal: refuses a table whose rows the engine cannot see.';
 
 CREATE OR REPLACE FUNCTION scheduler._check_table(relation regclass) RETURNS void
 LANGUAGE plpgsql STABLE
@@ -131,10 +146,7 @@ BEGIN
             USING ERRCODE = 'wrong_object_type',
                   HINT = format('Make it a trigger, then: DROP RULE %I ON %s;', (SELECT rulename FROM pg_catalog.pg_rewrite WHERE ev_class = relation AND ev_type = '2' LIMIT 1), relation);
     END IF;
-    IF scheduler._rows_hidden(relation) THEN
-        RAISE EXCEPTION 'row security of % hides its rows from the engine', relation
-            USING ERRCODE = 'insufficient_privilege', HINT = format('CREATE POLICY scrapersky ON %s TO scheduler_owner, scheduler_listener USING (true);', relation);
-    END IF;
+    PERFORM scheduler._check_visible(relation);
     PERFORM scheduler._check_owner(relation, current_user);
 END
 $$;
@@ -158,7 +170,9 @@ BEGIN
         RAISE EXCEPTION 'table % has no unique key of one NOT NULL column%', relation,
                 CASE WHEN key_column IS NULL THEN '' ELSE ' named ' || quote_ident(key_column) END
             USING ERRCODE = 'invalid_parameter_value',
-                  HINT = CASE WHEN key_column IS NULL
+                  HINT = CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = relation AND relkind = 'p')
+                              THEN 'A unique key of a partitioned table must contain its partition key, so partition by the key, or register the partitions one by one: each can have a unique key of its own.'
+                              WHEN key_column IS NULL
                               THEN format('Name a unique column as key_column, or add one: ALTER TABLE %s ADD COLUMN item_id bigint GENERATED ALWAYS AS IDENTITY UNIQUE NOT NULL;', relation)
                               ELSE format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL, ADD UNIQUE (%I);', relation, key_column, key_column) END;
     END IF;
@@ -174,10 +188,10 @@ AS $$
 DECLARE
     other CONSTANT text := format('Name another unique column as key_column, such as a new one: ALTER TABLE %s ADD COLUMN item_id bigint GENERATED ALWAYS AS IDENTITY UNIQUE NOT NULL;', w.relation);
 BEGIN
-    -- keys are kept as text, and each session has its own dates, zones and digits
-    IF EXISTS (SELECT FROM pg_catalog.pg_type AS t LEFT JOIN pg_catalog.pg_range AS r ON r.rngtypid = t.oid
+    -- keys are kept as text, and each session has its own dates, zones, digits and bytes
+    IF EXISTS (SELECT FROM pg_catalog.pg_type AS t LEFT JOIN pg_catalog.pg_range AS r ON t.oid IN (r.rngtypid, r.rngmultitypid)
                WHERE t.oid = w.key_type
-                 AND coalesce(nullif(r.rngsubtype, 0), t.oid) IN ('date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype, 'interval'::regtype, 'money'::regtype, 'real'::regtype, 'double precision'::regtype)) THEN
+                 AND coalesce(nullif(r.rngsubtype, 0), t.oid) IN ('bytea'::regtype, 'date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype, 'interval'::regtype, 'money'::regtype, 'real'::regtype, 'double precision'::regtype)) THEN
         RAISE EXCEPTION 'column % of % cannot be the key: the text of a % depends on the settings of a session', quote_ident(w.key_column), w.relation, w.key_type
             USING ERRCODE = 'invalid_parameter_value', HINT = other;
     END IF;
@@ -260,8 +274,8 @@ BEGIN
     IF stored IS DISTINCT FROM word THEN
         RAISE EXCEPTION '% is not a value of %.% (type %), but was given as the % word', quote_literal(word), relation, quote_ident(status_column), type_name, role
             USING ERRCODE = 'invalid_parameter_value',
-                  HINT = coalesce(format('The type has %s. Use one of them, or: ALTER TYPE %s ADD VALUE %L;', labels, format_type(base, NULL), word),
-                                  'Use a word the column can hold, or change its type.');
+                  HINT = CASE WHEN labels IS NULL THEN 'Use a word the column can hold, or change its type.'
+                              ELSE format('The type has %s. Use one of them, or: ALTER TYPE %s ADD VALUE %L;', labels, format_type(base, NULL), word) END;
     END IF;
     -- CHECK constraints on the status column alone would refuse the word later, in the middle of the night
     FOR c IN SELECT conname, pg_get_expr(conbin, conrelid) AS expression FROM pg_catalog.pg_constraint
@@ -286,6 +300,7 @@ DECLARE
     canonical text;
     path text := pg_catalog.current_setting('search_path');
     dates text := pg_catalog.current_setting('datestyle');
+    intervals text := pg_catalog.current_setting('intervalstyle');
 BEGIN
     IF ready IS NULL THEN
         RETURN NULL;
@@ -316,12 +331,12 @@ BEGIN
                 USING ERRCODE = 'invalid_parameter_value',
                       HINT = pg_catalog.format('It stands behind SELECT FROM %s AS t WHERE and must be one true-or-false expression. Given: %s', relation, ready);
     END;
-    -- the server's own text of it, every name outside pg_catalog qualified and every date unmistakable, so it means the same in any session
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('datestyle', 'ISO', true);
+    -- the server's own text of it, every name outside pg_catalog qualified and every date and interval unmistakable, so it means the same in any session
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('datestyle', 'ISO', true), pg_catalog.set_config('intervalstyle', 'iso_8601', true);
     SELECT pg_catalog.pg_get_expr(p.polqual, p.polrelid) INTO canonical
     FROM pg_catalog.pg_policy AS p
     WHERE p.polrelid = pg_catalog.to_regclass('pg_temp.t') AND p.polname = 'ready';
-    PERFORM pg_catalog.set_config('search_path', path, true), pg_catalog.set_config('datestyle', dates, true);
+    PERFORM pg_catalog.set_config('search_path', path, true), pg_catalog.set_config('datestyle', dates, true), pg_catalog.set_config('intervalstyle', intervals, true);
     DROP TABLE pg_temp.t;
     RETURN canonical;
 END
@@ -346,7 +361,7 @@ BEGIN
             ('timeout', w.timeout::text, w.timeout BETWEEN '1 second' AND '7 days', 'an interval from 1 second to 7 days'),
             ('max_attempts', w.max_attempts::text, w.max_attempts BETWEEN 1 AND 1000, 'a number from 1 to 1000'),
             ('backoff', w.backoff::text, w.backoff >= '0', 'an interval of 0 or more'),
-            ('backoff_max', w.backoff_max::text, w.backoff_max >= w.backoff, 'an interval no shorter than backoff'),
+            ('backoff_max', w.backoff_max::text, w.backoff_max BETWEEN w.backoff AND '10 years', 'an interval no shorter than backoff and at most 10 years'),
             ('grace', w.grace::text, coalesce(w.grace > '0', true), 'an interval above 0, or NULL to make up every missed slot once'),
             ('breaker', w.breaker::text, w.breaker IS NOT NULL, 'true or false'),
             ('downstream_limit', w.downstream_limit::text, w.downstream_limit > 0, 'a number above 0'),
@@ -377,6 +392,7 @@ AS $$
 DECLARE
     given record;
     twice text;
+    rival record;
 BEGIN
     IF w.queued IS NULL OR w.completed IS NULL OR w.failed IS NULL THEN
         RAISE EXCEPTION 'the queued, completed and failed words cannot be NULL'
@@ -398,6 +414,15 @@ BEGIN
         RAISE EXCEPTION 'the word % has two meanings', quote_literal(twice)
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Queued, processing, completed and failed must be four different words.';
     END IF;
+    -- one column may carry an item from workflow to workflow; but what one has queued or runs, another must not claim
+    SELECT x.name, v.word INTO rival
+    FROM scheduler.workflow AS x, unnest(ARRAY[x.queued, x.processing]) AS v (word)
+    WHERE x.relation = w.relation AND x.status_column = w.status_column AND x.name <> w.name AND v.word IN (w.queued, w.processing)
+    ORDER BY x.name, v.word = w.processing LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'workflow % uses the word % of column % of % too', rival.name, quote_literal(rival.word), quote_ident(w.status_column), w.relation
+            USING ERRCODE = 'duplicate_object', HINT = format('Give %s a status column or words of its own, or drop the other: SELECT scheduler.drop_workflow(%L);', w.name, rival.name);
+    END IF;
 END
 $$;
-COMMENT ON FUNCTION scheduler._check_words(scheduler.workflow) IS 'Internal: the words must differ and be values of the status column.';
+COMMENT ON FUNCTION scheduler._check_words(scheduler.workflow) IS 'Internal: the words must differ, be values of the status column, and not be claimed by another workflow.';

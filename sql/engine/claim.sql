@@ -55,7 +55,7 @@ BEGIN
         -- the caller holds the turn; what runs already is left out, and the rows themselves are not touched
         SELECT array_agg(k) INTO taken FROM scheduler.run AS r, unnest(r.keys) AS k WHERE r.workflow = w.name AND r.finished_at IS NULL;
         EXECUTE format('SELECT array_agg(q.key) FROM (SELECT t.%1$I::text AS key FROM %2$s AS t WHERE %3$s AND t.%1$I <> ALL ($3::%4$s[]) ORDER BY %5$s LIMIT $1) AS q',
-                       w.key_column, w.relation, condition, format_type(w.key_type, -1), scheduler._order_sql(w))
+                       w.key_column, w.relation, condition, format_type(w.key_type, -1), scheduler._order_sql(w, 't.'))
             INTO picked USING most, only_keys, coalesce(taken, '{}');
     ELSE
         -- MATERIALIZED: without it the planner may lock and claim more rows than the limit.
@@ -71,7 +71,7 @@ BEGIN
                 UPDATE %2$s AS t SET %5$I = %6$s %7$s RETURNING 1
             )
             SELECT array_agg(c.key::text), (SELECT count(*) FROM u) FROM c
-            $sql$, w.key_column, w.relation, condition, scheduler._order_sql(w), w.status_column, scheduler._word(w, w.processing),
+            $sql$, w.key_column, w.relation, condition, scheduler._order_sql(w, 't.'), w.status_column, scheduler._word(w, w.processing),
             CASE WHEN (SELECT relhassubclass FROM pg_catalog.pg_class WHERE oid = w.relation) THEN format('FROM c WHERE t.%I = c.key', w.key_column)
                  ELSE 'WHERE t.ctid = ANY (ARRAY(SELECT c.tid FROM c))' END)
             INTO picked, marked USING most, only_keys;

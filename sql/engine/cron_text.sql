@@ -131,6 +131,7 @@ DECLARE
     spec scheduler.cron_spec := scheduler.cron_parse(schedule);
     day date;
     slot timestamptz;
+    extra interval;
 BEGIN
     IF spec.seconds IS NOT NULL THEN
         slot := to_timestamp(floor(extract(epoch FROM at) / spec.seconds) * spec.seconds);
@@ -140,17 +141,18 @@ BEGIN
     -- eight years reach the next 29 February even across a century
     FOR i IN 0 .. 366 * 8 LOOP
         IF scheduler._cron_day_matches(spec, day) THEN
-            IF direction > 0 THEN
-                SELECT min(f.slot) INTO slot
-                FROM unnest(spec.hours) AS h, unnest(spec.minutes) AS m,
-                     LATERAL (SELECT (day + make_time(h, m, 0)) AT TIME ZONE zone AS slot) AS f
-                WHERE f.slot > at;
-            ELSE
-                SELECT max(f.slot) INTO slot
-                FROM unnest(spec.hours) AS h, unnest(spec.minutes) AS m,
-                     LATERAL (SELECT (day + make_time(h, m, 0)) AT TIME ZONE zone AS slot) AS f
-                WHERE f.slot <= at;
+            -- The clocks go back: some local times come twice. The server takes the second one, and so does a schedule that
+            -- names its hours; one that fires all day long goes on through both.
+            extra := ((day + 1)::timestamp AT TIME ZONE zone) - (day::timestamp AT TIME ZONE zone) - interval '24 hours';
+            IF extra < '0' OR cardinality(spec.hours) < 24 THEN
+                extra := '0';
             END IF;
+            SELECT CASE WHEN direction > 0 THEN min(f.slot) FILTER (WHERE f.slot > at) ELSE max(f.slot) FILTER (WHERE f.slot <= at) END INTO slot
+            FROM unnest(spec.hours) AS h, unnest(spec.minutes) AS m,
+                 LATERAL (SELECT day + make_time(h, m, 0) AS shown) AS l,
+                 LATERAL (SELECT l.shown AT TIME ZONE zone AS slot
+                          UNION ALL
+                          SELECT (l.shown AT TIME ZONE zone) - extra WHERE extra > '0' AND ((l.shown AT TIME ZONE zone) - extra) AT TIME ZONE zone = l.shown) AS f;
             IF slot IS NOT NULL THEN
                 RETURN slot;
             END IF;

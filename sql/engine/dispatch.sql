@@ -87,7 +87,7 @@ BEGIN
             UPDATE %2$s AS t SET %5$I = %6$s FROM c WHERE t.%1$I = c.key RETURNING t.%1$I
         )
         SELECT count(*)::integer FROM u
-        $sql$, w.key_column, w.relation, scheduler._dispatchable_sql(w), scheduler._order_sql(w), w.status_column, scheduler._word(w, w.queued))
+        $sql$, w.key_column, w.relation, scheduler._dispatchable_sql(w), scheduler._order_sql(w, 't.'), w.status_column, scheduler._word(w, w.queued))
         INTO moved USING most;
     IF moved > 0 AND w.doorbell = 'dispatch' THEN
         PERFORM scheduler._ring(w.name);

@@ -20,7 +20,20 @@ AS $$
 DECLARE
     key text;
 BEGIN
-    EXECUTE format('SELECT ($1).%I::text', TG_ARGV[1]) INTO key USING OLD;
+    IF TG_OP = 'TRUNCATE' THEN
+        INSERT INTO scheduler.takeover (workflow, key, upto)
+        SELECT r.workflow, k, s.last_value FROM scheduler.run AS r, unnest(r.keys) AS k, scheduler.run_id_seq AS s WHERE r.workflow = TG_ARGV[0] AND r.finished_at IS NULL;
+        PERFORM pg_notify('scrapersky', TG_ARGV[0] || '!');
+        RETURN NULL;
+    END IF;
+    BEGIN
+        EXECUTE format('SELECT ($1).%I::text', TG_ARGV[1]) INTO key USING OLD;
+    EXCEPTION
+        -- its key was renamed or dropped: nothing of the workflow is claimed or finished any more, and the writer must not suffer
+        WHEN undefined_column THEN
+            RAISE WARNING 'workflow % has lost column %, the key of %', TG_ARGV[0], quote_ident(TG_ARGV[1]), TG_RELID::regclass USING HINT = 'SELECT * FROM scheduler.doctor();';
+            RETURN NULL;
+    END;
     -- run ids only grow, so this number tells the runs that had the item from those that claim it later
     INSERT INTO scheduler.takeover (workflow, key, upto)
     SELECT TG_ARGV[0], key, s.last_value FROM scheduler.run_id_seq AS s;
@@ -28,7 +41,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION scheduler.taken_over() IS 'Trigger: someone changed the status of a running item or deleted its row, so the run that has it must not finish it any more.';
+COMMENT ON FUNCTION scheduler.taken_over() IS 'Trigger: someone changed the status of a running item, deleted its row or emptied the table, so the run that has it must not finish it any more.';
 
 CREATE OR REPLACE FUNCTION scheduler._ring(workflow text) RETURNS void
 LANGUAGE sql

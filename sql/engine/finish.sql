@@ -87,7 +87,7 @@ BEGIN
     RETURN (SELECT coalesce(array_agg(d), '{}') FROM unnest(done) AS d WHERE d <> ALL (taken));
 END
 $$;
-COMMENT ON FUNCTION scheduler._without_taken(scheduler.workflow, scheduler.run, text[]) IS 'Internal: the finished keys without those that became another run''s in the very moment; these get their running word back.';
+COMMENT ON FUNCTION scheduler._without_taken(scheduler.workflow, scheduler.run, text[]) IS 'Internal: the keys just finished or put back without those that became another run''s in the very moment; these get their running word back.';
 
 CREATE OR REPLACE FUNCTION scheduler._refused(asked text[], accepted text[]) RETURNS text[]
 LANGUAGE sql IMMUTABLE
@@ -102,8 +102,10 @@ LANGUAGE plpgsql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF cardinality(histogram) > 48 OR array_position(histogram, NULL) IS NOT NULL OR 0 > ANY (histogram) THEN
-        RAISE EXCEPTION 'a histogram has at most 48 counts, none negative or NULL'
+    -- counts beyond the largest batch are nonsense, and many of them would no longer fit
+    IF array_ndims(histogram) > 1 OR array_lower(histogram, 1) <> 1 OR cardinality(histogram) > 48
+       OR 0 > ANY (histogram) OR 10000 < ANY (histogram) OR array_position(histogram, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'a histogram is a plain list of at most 48 counts from 0 to 10000'
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Count durations by scheduler.duration_bucket(milliseconds).';
     END IF;
 END
@@ -148,6 +150,9 @@ BEGIN
                            w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.completed), changes, scheduler._running_word(w))
                 INTO done USING f.mine;
         ELSE
+            IF keys IS NULL THEN
+                RAISE EXCEPTION 'words need the keys they belong to' USING ERRCODE = 'invalid_parameter_value', HINT = 'Give keys and words, one entry a key, or leave both out.';
+            END IF;
             PERFORM scheduler._check_lengths(keys, cardinality(words));
             FOR word IN SELECT DISTINCT u.word FROM unnest(words) AS u (word) WHERE u.word IS NOT NULL LOOP
                 PERFORM scheduler._check_word(w.relation, w.status_column, word, 'final');
@@ -255,7 +260,7 @@ BEGIN
         RETURN 0;
     END IF;
     w := scheduler._live(r.workflow);
-    done := scheduler._put_back(w, f.mine);
+    done := scheduler._without_taken(w, r, scheduler._put_back(w, f.mine));
     PERFORM scheduler._settle(r, f.mine, 'released', cardinality(done), cardinality(f.mine) - cardinality(done), NULL);
     IF hold > '0' THEN
         UPDATE scheduler.state AS s SET hold_until = greatest(s.hold_until, now() + hold), hold_reason = scheduler.redact(release.reason)

@@ -6,15 +6,21 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     w scheduler.workflow := scheduler._workflow(name);
+    secured boolean;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = w.relation) THEN
+    SELECT c.relrowsecurity INTO secured FROM pg_catalog.pg_class AS c WHERE c.oid = w.relation;
+    IF NOT FOUND THEN
         RAISE EXCEPTION 'the table of workflow % has been dropped', w.name
             USING ERRCODE = 'undefined_table', HINT = format('SELECT scheduler.drop_workflow(%L);', w.name);
+    END IF;
+    -- rows that are only hidden must not be taken for rows that were deleted
+    IF secured THEN
+        PERFORM scheduler._check_visible(w.relation);
     END IF;
     RETURN w;
 END
 $$;
-COMMENT ON FUNCTION scheduler._live(text) IS 'Internal: a workflow whose table still exists.';
+COMMENT ON FUNCTION scheduler._live(text) IS 'Internal: a workflow whose table still exists and shows its rows.';
 
 CREATE OR REPLACE FUNCTION scheduler._running_word(w scheduler.workflow) RETURNS text
 LANGUAGE sql STABLE
@@ -106,6 +112,6 @@ SET search_path = pg_catalog, pg_temp
 AS $$
     -- the server's own wish is kept, but not beyond a day; else doubled each time; jitter keeps a crowd from coming back at once
     SELECT CASE WHEN retry_after IS NOT NULL THEN least(greatest(retry_after, '0'), interval '1 day') * (1 + random() / 10)
-                ELSE least(w.backoff * power(2, least(attempts - 1, 30)), w.backoff_max) * (0.5 + random()) END
+                ELSE w.backoff * least(power(2, least(attempts - 1, 1000)), extract(epoch FROM w.backoff_max) / nullif(extract(epoch FROM w.backoff), 0)) * (0.5 + random()) END
 $$;
 COMMENT ON FUNCTION scheduler._backoff(scheduler.workflow, integer, interval) IS 'Internal: how long an item waits after its nth failed attempt.';

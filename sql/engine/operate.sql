@@ -93,7 +93,8 @@ COMMENT ON FUNCTION scheduler._requeue(text, text[], text, text, boolean) IS 'In
 CREATE OR REPLACE FUNCTION scheduler.requeue(name text, ids anyarray, error text DEFAULT NULL, predicate text DEFAULT NULL) RETURNS integer
 LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT scheduler._requeue(name, ids::text[], error, predicate, false) $$;
+-- no ids are none, and not all: array_agg() of no rows is NULL
+AS $$ SELECT scheduler._requeue(name, coalesce(ids::text[], '{}'), error, predicate, false) $$;
 COMMENT ON FUNCTION scheduler.requeue(text, anyarray, text, text) IS 'Failed items among these ids start again with all their attempts; returns how many.';
 
 CREATE OR REPLACE FUNCTION scheduler.requeue(name text, error text DEFAULT NULL, predicate text DEFAULT NULL, stranded boolean DEFAULT false) RETURNS integer
@@ -193,8 +194,9 @@ DECLARE
     w scheduler.workflow := scheduler._workflow(name);
     s scheduler.state;
 BEGIN
-    SELECT * INTO s FROM scheduler.state AS x WHERE x.workflow = resume.name FOR NO KEY UPDATE;
+    -- the settings first, as in alter_workflow(), so the two never wait for each other
     UPDATE scheduler.workflow AS x SET paused_at = NULL, paused_by = NULL, paused_reason = NULL WHERE x.name = resume.name;
+    SELECT * INTO s FROM scheduler.state AS x WHERE x.workflow = resume.name FOR NO KEY UPDATE;
     UPDATE scheduler.state AS x SET hold_until = NULL, hold_reason = NULL, breaker_state = 'closed', breaker_until = NULL, breaker_trips = 0,
                                     breaker_closed_at = CASE WHEN x.breaker_state = 'closed' THEN x.breaker_closed_at ELSE now() END
     WHERE x.workflow = resume.name;

@@ -13,6 +13,10 @@ DECLARE
     total integer := 0;
     lost text;
 BEGIN
+    -- what a person wrote over, and another run may have claimed since, is not the lost run's any more
+    IF EXISTS (SELECT FROM scheduler.takeover AS t WHERE t.workflow = w.name) THEN
+        PERFORM scheduler._take_over(w.name);
+    END IF;
     -- a run that is being finished right now is locked by its listener: it is alive after all
     FOR r IN SELECT * FROM scheduler.run AS x
              WHERE x.workflow = w.name AND x.finished_at IS NULL AND x.lease_until < now()
@@ -20,7 +24,7 @@ BEGIN
     LOOP
         lost := format('its listener was lost while it ran (run %s)', r.id);
         -- rows locked by someone else stay with the run, and are looked at again the next time
-        saved := scheduler._put_back(w, r.keys, wait => false);
+        saved := scheduler._without_taken(w, r, scheduler._put_back(w, r.keys, wait => false));
         left_over := CASE WHEN w.processing IS NULL OR cardinality(saved) = cardinality(r.keys) THEN '{}'
                           ELSE scheduler._keys_with(w, (SELECT array_agg(k) FROM unnest(r.keys) AS k WHERE k <> ALL (saved)), w.processing) END;
         WITH counted AS (

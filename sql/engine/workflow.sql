@@ -368,12 +368,11 @@ COMMENT ON FUNCTION scheduler.alter_workflow IS
 'Changes settings of a workflow, at once: what is left out or NULL stays as it is; to make a setting NULL, name it in clear, as in clear => ''{schedule}''.
 Columns and words cannot be altered: drop the workflow and create it again, the rows stay as they are.';
 
-CREATE OR REPLACE FUNCTION scheduler._unregister(name text, force boolean) RETURNS integer
+CREATE OR REPLACE FUNCTION scheduler._unregister(name text, force boolean, OUT running integer, OUT back integer, OUT problem text)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    running integer;
     w scheduler.workflow;
 BEGIN
     SELECT * INTO w FROM scheduler.workflow AS x WHERE x.name = _unregister.name FOR UPDATE;
@@ -388,7 +387,14 @@ BEGIN
     END IF;
     IF running > 0 AND w.processing IS NOT NULL AND EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = w.relation) THEN
         -- nobody would ever take them out of Processing again
-        PERFORM scheduler._put_back(w, (SELECT array_agg(k) FROM scheduler.run AS r, unnest(r.keys) AS k WHERE r.workflow = _unregister.name AND r.finished_at IS NULL));
+        BEGIN
+            PERFORM scheduler._check_visible(w.relation);
+            back := cardinality(scheduler._put_back(w, (SELECT array_agg(k) FROM scheduler.run AS r, unnest(r.keys) AS k WHERE r.workflow = _unregister.name AND r.finished_at IS NULL)));
+        EXCEPTION
+            -- a column, word or right that is gone, which is why it is dropped; what only was in the way is told to the caller
+            WHEN undefined_column OR undefined_object OR undefined_function OR datatype_mismatch OR data_exception OR insufficient_privilege THEN
+                problem := SQLERRM;
+        END;
     END IF;
     PERFORM scheduler._cron_drop(_unregister.name);
     -- what was granted for this workflow and another needs too, that one takes back some day
@@ -403,10 +409,9 @@ BEGIN
     DELETE FROM scheduler.workflow AS x WHERE x.name = _unregister.name;
     PERFORM scheduler._audit('drop_workflow', _unregister.name, running, jsonb_build_object('force', force));
     PERFORM scheduler._ring(_unregister.name || '!');
-    RETURN running;
 END
 $$;
-COMMENT ON FUNCTION scheduler._unregister(text, boolean) IS 'Internal: removes the rows of a workflow and its pg_cron job.';
+COMMENT ON FUNCTION scheduler._unregister(text, boolean) IS 'Internal: removes the rows of a workflow and its pg_cron job; says how many items ran, how many of them are Queued again, and if they cannot be, why.';
 
 CREATE OR REPLACE FUNCTION scheduler.drop_workflow(name text, force boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql
@@ -415,7 +420,7 @@ AS $$
 DECLARE
     w scheduler.workflow := scheduler._workflow(name);
     exists_still boolean := EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = w.relation);
-    running integer;
+    gone record;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('scheduler.create_workflow'));
     IF exists_still THEN
@@ -423,12 +428,13 @@ BEGIN
         -- needed for the triggers anyway; taken first, claims that have begun are seen and none begins meanwhile
         EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', w.relation);
     END IF;
-    running := scheduler._unregister(name, force);
+    gone := scheduler._unregister(name, force);
     IF exists_still THEN
         PERFORM scheduler._leave_table(w);
     END IF;
     RETURN format('workflow %s is gone; its rows stay as they are%s', name,
-                  CASE WHEN running > 0 AND w.processing IS NOT NULL THEN format(', %s running ones are %s again', running, w.queued) ELSE '' END);
+                  CASE WHEN gone.problem IS NOT NULL THEN format(', also %s in %L, which could not be put back: %s', gone.running, w.processing, gone.problem)
+                       WHEN gone.back > 0 THEN format(', %s running ones are %s again', gone.back, w.queued) ELSE '' END);
 END
 $$;
 COMMENT ON FUNCTION scheduler.drop_workflow(text, boolean) IS 'Removes a workflow with its index, triggers, grants, job and history; the table''s rows stay. Refused while items run, unless forced.';

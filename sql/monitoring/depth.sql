@@ -28,7 +28,7 @@ BEGIN
         age := format('SELECT t.%I AS at FROM %s AS t WHERE t.%I = %s', w.age_column, w.relation, w.status_column, scheduler._word(w, w.queued));
         -- with the age first in the index one row answers; with a priority before it, a bounded look does
         EXECUTE format('SELECT min(q.at)::timestamptz FROM (%s %s) AS q', age,
-                       format('ORDER BY %s LIMIT %s', scheduler._order_sql(w), CASE WHEN w.priority_column IS NULL THEN 1 ELSE counted_upto END))
+                       format('ORDER BY %s LIMIT %s', scheduler._order_sql(w, 't.'), CASE WHEN w.priority_column IS NULL THEN 1 ELSE counted_upto END))
             INTO oldest_queued_at;
     END IF;
 EXCEPTION WHEN OTHERS THEN

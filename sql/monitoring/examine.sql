@@ -85,7 +85,7 @@ BEGIN
     IF w.doorbell = 'commit' AND (scheduler._trigger_missing(w, 'insert') OR scheduler._trigger_missing(w, 'update')) THEN
         RETURN QUERY SELECT 'warning', 'trigger_missing', w.name, 'a trigger of its doorbell is missing or disabled', 'Rows queued by applications wait for the next poll.', repair;
     END IF;
-    IF w.processing IS NOT NULL AND (scheduler._trigger_missing(w, 'takeover') OR scheduler._trigger_missing(w, 'delete')) THEN
+    IF w.processing IS NOT NULL AND (scheduler._trigger_missing(w, 'takeover') OR scheduler._trigger_missing(w, 'delete') OR scheduler._trigger_missing(w, 'truncate')) THEN
         RETURN QUERY SELECT 'warning', 'trigger_missing', w.name, 'a trigger that notices a person''s write to a running item is missing or disabled',
                             'A result may be written over what a person decided meanwhile.', repair;
     END IF;

@@ -289,7 +289,7 @@ BEGIN
     GET DIAGNOSTICS due = ROW_COUNT;
     IF w.ready IS NOT NULL AND due < room THEN
         RETURN QUERY EXECUTE format('SELECT $2 + row_number() OVER (), q.key, ''ready''::text FROM (SELECT t.%I::text AS key FROM %s AS t WHERE %s ORDER BY %s LIMIT $1) AS q',
-                                    w.key_column, w.relation, scheduler._dispatchable_sql(w), scheduler._order_sql(w)) USING room - due, due::bigint;
+                                    w.key_column, w.relation, scheduler._dispatchable_sql(w), scheduler._order_sql(w, 't.')) USING room - due, due::bigint;
     END IF;
 END
 $$;

@@ -72,6 +72,7 @@ def test_a_table_is_to_pg_dump_what_it_was_before(
                 status_column="Status",
                 error_column="error",
                 queued=f"{name} Queued",
+                processing=f"{name} Running",
                 ready=ready,
             )
         assert dump() != before

@@ -31,6 +31,19 @@ def test_retry_after_has_a_little_jitter_and_a_day_at_most(db: psycopg.Connectio
     assert all(86400 <= wait <= 1.1 * 86400 for wait in asked[20:])
 
 
+@pytest.mark.parametrize(("backoff", "longest"), [("3 days", "30 days"), ("1 ms", "10 years")])
+def test_the_last_of_a_thousand_attempts_can_still_be_recorded(
+    db: psycopg.Connection, backoff: str, longest: str
+) -> None:
+    """A delay doubled a thousand times is no interval any more, and the failure would be refused for ever."""
+    queue = Queue(db, 1, backoff=backoff, backoff_max=longest, max_attempts=1000)
+    queue.set("Queued")
+    db.execute("INSERT INTO scheduler.attempt (workflow, key, state, attempts) VALUES ('job', '1', 'active', 998)")
+    assert queue.fail(queue.claim().run, "1") == (1, [], [])
+    waits = "SELECT extract(epoch FROM retry_at - now()) / extract(epoch FROM %s::interval) FROM scheduler.attempt"
+    assert 0.49 < one(db, waits, longest) < 1.51
+
+
 def test_items_that_lost_their_listener_run_in_ever_smaller_groups(db: psycopg.Connection) -> None:
     queue = Queue(db, 100, batch_size=100, max_attempts=4)
     queue.set("Queued")

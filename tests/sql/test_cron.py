@@ -4,6 +4,7 @@ import re
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from tests.conftest import Connect
 from tests.sql.queue import Queue, call, one
@@ -38,7 +39,7 @@ def test_the_job_is_created_changed_and_removed_with_its_workflow(here: psycopg.
     assert jobs(here)["job"][0] == "0 * * * *"
     with here.transaction(force_rollback=True):
         call(here, "alter_workflow", name="job", schedule="7 * * * *")
-        queue.create("undone", schedule="* * * * *")
+        queue.create("undone", schedule="* * * * *", queued="Undone", processing="Undoing")
     assert jobs(here) == MAINTAIN | {"job": ("0 * * * *", command, "scheduler_cron")}
     call(here, "alter_workflow", name="job", clear=["schedule"])
     assert jobs(here) == MAINTAIN
@@ -108,6 +109,9 @@ def test_pg_cron_queues_ready_rows_here_and_in_another_database(
     near.want()
     away = Queue(db, 2, schedule="* * * * *")
     away.want()
+    # the engine's functions refuse what this database gives to whoever does not ask for something else
+    serializable = sql.SQL("ALTER DATABASE {} SET default_transaction_isolation = 'serializable'")
+    db.execute(serializable.format(sql.Identifier(db.info.dbname)))
     here.execute("CREATE TABLE gone (id integer PRIMARY KEY, status text)")
     call(here, "create_workflow", name="broken", relation="gone", status_column="status", schedule="* * * * *")
     here.execute("DROP TABLE gone")
@@ -117,11 +121,20 @@ def test_pg_cron_queues_ready_rows_here_and_in_another_database(
     here.execute(fix.partition("as a superuser: ")[2].encode())
 
     heard = "SELECT scheduler.cron_alive()"
+
+    def fired() -> bool:
+        # The launcher of pg_cron 1.4 misses a change that comes while it reads its jobs, as after the tests before this
+        # one, and reads them again at the next change of any kind.
+        here.execute("GRANT SELECT ON cron.job TO scheduler_cron")
+        return (near.counts(), away.counts(), one(here, heard), one(db, heard)) == (
+            {"Queued": 2, None: 1},
+            {"Queued": 2},
+            True,
+            True,
+        )
+
     wait_until(
-        lambda: (
-            (near.counts(), away.counts(), one(here, heard), one(db, heard))
-            == ({"Queued": 2, None: 1}, {"Queued": 2}, True, True)
-        ),
+        fired,
         deadline=FIRING_SECONDS,
         what="a firing of pg_cron in both databases",
     )

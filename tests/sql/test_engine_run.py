@@ -29,6 +29,29 @@ def test_a_higher_priority_goes_before_age(db: psycopg.Connection) -> None:
     assert [queue.claim(items=1).keys[0] for _ in range(4)] == ["3", "4", "1", "2"]
 
 
+@pytest.mark.parametrize("processing", ["Processing", None])
+@pytest.mark.parametrize("column", ["key", "tid"])
+def test_columns_named_as_in_the_engines_own_queries_keep_the_order(
+    db: psycopg.Connection, column: str, processing: str | None
+) -> None:
+    db.execute(f"CREATE TABLE t (id int PRIMARY KEY, {column} int, status text)".encode())
+    db.execute("INSERT INTO t SELECT n, -n FROM generate_series(1, 12) AS n")
+    settings = {"age_column": column, "processing": processing, "ready": "true", "batch_size": 2}
+    call(db, "create_workflow", name="job", relation="t", status_column="status", **settings)
+    assert [key for (key,) in db.execute("SELECT key FROM scheduler.preview('job')")] == ["12", "11"]
+    call(db, "dispatch", name="job")
+    assert db.execute("SELECT id FROM t WHERE status = 'Queued' ORDER BY id").fetchall() == [(11,), (12,)]
+    db.execute("UPDATE t SET status = 'Queued'")
+    assert Queue.of(db).claim().keys == ["12", "11"]
+
+
+def test_numbers_in_a_key_column_named_key_are_claimed_in_their_order(db: psycopg.Connection) -> None:
+    db.execute("CREATE TABLE t (key int PRIMARY KEY, status text)")
+    call(db, "create_workflow", name="job", relation="t", status_column="status", processing=None)
+    db.execute("INSERT INTO t SELECT n, 'Queued' FROM generate_series(1, 12) AS n")
+    assert Queue.of(db).claim(3).keys == ["1", "2", "3"]
+
+
 def test_success_leaves_the_word_no_error_and_no_trace(db: psycopg.Connection) -> None:
     queue = Queue(db, 3)
     queue.set("Queued")

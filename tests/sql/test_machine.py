@@ -56,8 +56,8 @@ GUARDS: dict[str, tuple[str, str, str]] = {
     ),
     "a rescue forgets the rows": (
         "_rescue(scheduler.workflow)",
-        "saved := scheduler._put_back(w, r.keys, wait => false)",
-        "saved := r.keys",
+        "scheduler._without_taken(w, r, scheduler._put_back(w, r.keys, wait => false))",
+        "r.keys",
     ),
     "a cancelled item stays with its run": ("cancel(text,text[])", "x.keys && wanted", "false"),
     "a closed run keeps its slot": ("_close_run(bigint)", "SET run = NULL", "SET run = s.run"),

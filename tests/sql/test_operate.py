@@ -43,6 +43,10 @@ REFUSALS: list[tuple[str, tuple[str, str]]] = [
     ("SELECT scheduler.succeed(RUN, '{1}', '{Filtered,Filtered}')", ("there are 1 keys", "one entry a key")),
     ("SELECT scheduler.succeed(RUN, '{1}', '{Queued}')", ("not a final word", "scheduler.release()")),
     ("SELECT scheduler.succeed(RUN, histogram => '{-1}')", ("at most 48", "duration_bucket")),
+    ("SELECT scheduler.succeed(RUN, words => '{Filtered,Filtered}')", ("words need the keys", "one entry a key")),
+    ("SELECT scheduler.succeed(RUN, histogram => '{{1,2},{3,4}}')", ("at most 48", "duration_bucket")),
+    ("SELECT scheduler.succeed(RUN, histogram => '[0:1]={1,2}')", ("at most 48", "duration_bucket")),
+    ("SELECT scheduler.succeed(RUN, histogram => '{2147483647}')", ("at most 48", "duration_bucket")),
     ("SELECT scheduler.fail(RUN, NULL, NULL)", ("needs the keys", "one error a key")),
     ("SELECT scheduler.fail(RUN, '{1,2}', '{boom}')", ("there are 2 keys", "one entry a key")),
     ("SELECT scheduler.fail(RUN, '{1}', '{boom}', '{t,f}')", ("there are 1 keys", "one entry a key")),
@@ -103,6 +107,20 @@ def test_a_snapshot_that_could_be_stale_is_refused(db: psycopg.Connection, funct
     told = _refusal(db, f"SELECT scheduler.{function}({arguments})")
     assert "READ COMMITTED" in (told.message_hint or "")
     assert queue.status(1) == "Processing"
+
+
+def test_no_ids_at_all_are_not_all_ids(db: psycopg.Connection) -> None:
+    """array_agg() of no rows is NULL: whoever selects nothing must not requeue everything."""
+    queue = Queue(db, 2)
+    queue.set("Queued", 1)
+    queue.fail(queue.claim().run, "1", permanent=True)
+    queue.set("Queued", 2)
+    nothing = "(SELECT array_agg(id) FROM item WHERE id > 99)"
+    assert one(db, f"SELECT scheduler.requeue('job', {nothing})") == 0
+    assert one(db, f"SELECT scheduler.requeue('job', ids => {nothing}, error => '%boom%')") == 0
+    assert one(db, f"SELECT unqueued + revoked FROM scheduler.cancel('job', {nothing})") == 0
+    assert one(db, f"SELECT queued FROM scheduler.enqueue('job', {nothing})") == 0
+    assert queue.counts() == {"Failed": 1, "Queued": 1}
 
 
 def test_enqueue_says_what_became_of_each_item(db: psycopg.Connection) -> None:

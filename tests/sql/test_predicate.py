@@ -23,6 +23,14 @@ def test_it_means_the_same_whatever_the_search_path_of_the_clock(db: psycopg.Con
     assert queue.counts() == {"Queued": 2}
 
 
+def test_it_means_the_same_whatever_way_the_author_writes_intervals(db: psycopg.Connection, connect: Connect) -> None:
+    author = connect()
+    author.execute("SET intervalstyle = 'sql_standard'")
+    # in that style the sign counts for the hours too
+    Queue(author, 1, ready="id * interval '1 day' < interval '-1 2:00:00' + interval '2 days 1 hour'")
+    assert one(db, "SELECT queued FROM scheduler.dispatch('job')") == 0
+
+
 def test_it_may_look_into_other_tables_and_refer_to_the_row(db: psycopg.Connection) -> None:
     db.execute("CREATE TABLE approval (item integer); GRANT SELECT ON approval TO scheduler_owner")
     queue = Queue(db, 3, ready="EXISTS (SELECT FROM approval AS a WHERE a.item = t.id)")

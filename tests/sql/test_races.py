@@ -1,6 +1,7 @@
 """Two sessions, one statement after the other: every race of the protocol, in the order that would hurt."""
 
 import uuid
+from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -230,7 +231,7 @@ def test_a_rescue_leaves_a_row_that_someone_edits_for_the_next_time(
 
 
 @pytest.mark.parametrize("word", ["Filtered", "Queued", None])
-@pytest.mark.parametrize("finish", ["succeed", "fail"])
+@pytest.mark.parametrize("finish", ["succeed", "succeed with a word", "fail"])
 def test_a_result_waits_for_a_persons_write_and_gives_way_to_it(
     db: psycopg.Connection, connect: Connect, other: psycopg.Connection, word: str | None, finish: str
 ) -> None:
@@ -240,7 +241,12 @@ def test_a_result_waits_for_a_persons_write_and_gives_way_to_it(
     mine.through(other).set(word, 1)
     third = connect()
     late_queue = mine.through(third)
-    with blocked(db, third, lambda: getattr(late_queue, finish)(claim.run, "1")) as late:
+    finished: dict[str, Callable[[], tuple[object, ...]]] = {
+        "succeed": lambda: late_queue.succeed(claim.run, "1"),
+        "succeed with a word": lambda: late_queue.succeed(claim.run, "1", words=["Mine"]),
+        "fail": lambda: late_queue.fail(claim.run, "1"),
+    }
+    with blocked(db, third, finished[finish]) as late:
         other.commit()
     assert late.result()[:2] == (0, ["1"])
     assert (mine.status(1), mine.error(1)) == (word, None)
@@ -257,6 +263,27 @@ def test_a_person_may_overwrite_what_was_just_finished(
     with blocked(db, person, lambda: mine.through(person).set("Filtered", 1)):
         other.commit()
     assert mine.status(1) == "Filtered"
+
+
+@pytest.mark.parametrize("finish", ["release", "rescue"])
+def test_an_item_requeued_and_claimed_anew_while_it_is_put_back_is_the_new_runs(
+    db: psycopg.Connection, connect: Connect, other: psycopg.Connection, finish: str
+) -> None:
+    mine = Queue(db, 2)
+    mine.set("Queued")
+    first = mine.claim()
+    mine.expire(first.run)
+    other.execute("LOCK TABLE item IN ACCESS EXCLUSIVE MODE")
+    third = connect()
+    argument = first.run if finish == "release" else "job"
+    with blocked(db, third, lambda: one(third, f"SELECT scheduler.{finish}(%s)", argument)) as late:
+        mine.through(other).set("Queued", 1)
+        other.execute("SELECT nextval('scheduler.run_id_seq')")
+        other.execute("UPDATE item SET status = 'Processing' WHERE id = 1")
+        other.commit()
+    assert late.result() == 1
+    assert (mine.status(1), mine.status(2)) == ("Processing", "Queued")
+    assert mine.ledger(1) is None
 
 
 @pytest.mark.parametrize("finish", ["succeed", "fail"])

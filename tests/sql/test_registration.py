@@ -74,6 +74,12 @@ SHAPES = [
         "t",
     ),
     Shape(
+        "row security that hides nothing",
+        "CREATE TABLE t (id int PRIMARY KEY, status text); ALTER TABLE t ENABLE ROW LEVEL SECURITY;"
+        " CREATE POLICY everybody ON t USING (true)",
+        "t",
+    ),
+    Shape(
         "status NOT NULL with a default", "CREATE TABLE t (id int PRIMARY KEY, status text NOT NULL DEFAULT 'New')", "t"
     ),
 ]
@@ -152,6 +158,11 @@ TABLES = """
     CREATE TABLE times (id timestamptz PRIMARY KEY, status text);
     CREATE TABLE days (id date PRIMARY KEY, status text);
     CREATE TABLE lists (id int[] PRIMARY KEY, status text);
+    CREATE TABLE flags (id int PRIMARY KEY, status boolean);
+    CREATE TABLE tags (id int PRIMARY KEY, status text[]);
+    CREATE TABLE bytes (id bytea PRIMARY KEY, status text);
+    CREATE TABLE spans (id tstzmultirange PRIMARY KEY, status text);
+    CREATE TABLE by_region (id int, region text, status text, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
     CREATE TYPE pair AS (a int, b int);
     CREATE TABLE pairs (id pair PRIMARY KEY, status text);
     CREATE TABLE parent (id int PRIMARY KEY, status text);
@@ -167,6 +178,9 @@ TABLES = """
     ALTER TABLE walled ENABLE ROW LEVEL SECURITY;
     CREATE TABLE glazed (id int PRIMARY KEY, status text);
     ALTER TABLE glazed ENABLE ROW LEVEL SECURITY;
+    CREATE TABLE let (id int PRIMARY KEY, status text);
+    ALTER TABLE let ENABLE ROW LEVEL SECURITY;
+    CREATE POLICY tenants ON let USING (status = current_user);
     CREATE POLICY looks ON glazed FOR SELECT TO scheduler_owner USING (true);
 """
 
@@ -189,6 +203,7 @@ BAD: list[tuple[dict[str, object], str, str]] = [
     ({"relation": "scheduler.run"}, "belongs to the system", "of your own"),
     ({"relation": "walled"}, "row security", "CREATE POLICY"),
     ({"relation": "glazed"}, "row security", "CREATE POLICY"),
+    ({"relation": "let"}, "row security", "CREATE POLICY"),
     ({"relation": "parent"}, "inherit from", "partitioned table"),
     ({"relation": "ruled"}, "a rule rewrites", "DROP RULE logs"),
     ({"relation": "no_key"}, "no unique key", "IDENTITY UNIQUE"),
@@ -209,6 +224,14 @@ BAD: list[tuple[dict[str, object], str, str]] = [
     ({"relation": "small"}, "'Queued'", ""),
     ({"relation": "numbers"}, "", ""),
     ({"relation": "over_enum"}, "domain over an enum", "TYPE public.word"),
+    ({"relation": "flags"}, "'Queued' is not a value of", "a word the column can hold"),
+    ({"relation": "tags"}, "'Queued' is not a value of", "a word the column can hold"),
+    ({"relation": "bytes"}, "depends on the settings of a session", "key_column"),
+    ({"relation": "spans"}, "depends on the settings of a session", "key_column"),
+    ({"relation": "by_region"}, "no unique key", "one by one"),
+    ({"relation": '"Mixed"'}, "workflow taken uses the word 'Queued'", "words of its own"),
+    ({"relation": '"Mixed"', "queued": "Q"}, "workflow taken uses the word 'Processing'", "words of its own"),
+    ({"relation": '"Mixed"', "queued": "Processing", "processing": None}, "the word 'Processing'", "words of its own"),
     ({"relation": "times"}, "depends on the settings of a session", "key_column"),
     ({"relation": "days"}, "depends on the settings of a session", "key_column"),
     ({"relation": "lists"}, "cannot compare", "ADD COLUMN item_id"),
@@ -236,6 +259,7 @@ BAD: list[tuple[dict[str, object], str, str]] = [
     ({"max_attempts": 0}, "max_attempts", "from 1"),
     ({"backoff": "-1 s"}, "backoff", "0 or more"),
     ({"backoff": "2 h", "backoff_max": "1 h"}, "backoff_max", "no shorter"),
+    ({"backoff_max": "11 years"}, "backoff_max", "at most 10 years"),
     ({"grace": "0"}, "grace", "above 0"),
     ({"downstream": "nope"}, "nope", ""),
     ({"downstream": "job"}, "", ""),
@@ -342,6 +366,72 @@ def test_running_items_keep_a_workflow_until_it_is_forced(db: psycopg.Connection
     assert "2 running ones are Queued again" in call(db, "drop_workflow", name="job", force=True)
     assert queue.counts() == {"Queued": 3}
     assert queue.succeed(run, "1") == (0, ["1"])
+
+
+def test_one_column_can_carry_an_item_from_workflow_to_workflow(db: psycopg.Connection) -> None:
+    """The final word of the first is the queue of the second; what they may not share is a word that claims."""
+    queue = Queue(db, 1)
+    queue.set("Queued")
+    queue.create("next", queued="Completed", processing="Checking", completed="Checked")
+    queue.succeed(queue.claim().run)
+    queue.succeed(queue.claim(name="next").run)
+    assert queue.status(1) == "Checked"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE item RENAME status TO state",
+        "ALTER TABLE item DROP status CASCADE",
+        "ALTER TABLE item RENAME id TO item_id",
+        "ALTER TYPE word RENAME VALUE 'Processing' TO 'Running'",
+    ],
+)
+def test_a_workflow_whose_column_or_word_is_gone_can_be_dropped_with_items_running(
+    db: psycopg.Connection, change: str
+) -> None:
+    db.execute(f"{ENUM} CREATE TABLE item (id int PRIMARY KEY, status word); INSERT INTO item VALUES (1, 'Queued')")
+    before = _snapshot(db, "item")
+    call(db, "create_workflow", name="job", relation="item", status_column="status")
+    Queue.of(db).claim()
+    db.execute(change.encode())
+    assert "could not be put back" in call(db, "drop_workflow", name="job", force=True)
+    assert [part for part in _snapshot(db, "item") if part[0] in ("trigger", "rights")] == [
+        part for part in before if part[0] in ("trigger", "rights")
+    ]
+
+
+def test_a_renamed_key_stops_the_engine_and_not_the_application(db: psycopg.Connection) -> None:
+    queue = Queue(db, 2)
+    queue.set("Queued")
+    queue.claim()
+    db.execute("ALTER TABLE item RENAME id TO item_id")
+    told: list[str | None] = []
+    db.add_notice_handler(lambda note: told.append(note.message_hint))
+    db.execute("UPDATE item SET status = 'Filtered' WHERE item_id = 1")
+    db.execute("DELETE FROM item WHERE item_id = 2")
+    assert db.execute("SELECT item_id, status FROM item").fetchall() == [(1, "Filtered")]
+    assert all("scheduler.doctor()" in (hint or "") for hint in told)
+    assert len(told) == 2
+
+
+def test_rows_that_row_security_hides_meanwhile_are_not_taken_for_deleted(db: psycopg.Connection) -> None:
+    queue = Queue(db, 4, batch_size=1)
+    queue.set("Queued")
+    runs = [queue.claim().run for _ in range(4)]
+    queue.expire(runs[3])
+    db.execute("ALTER TABLE item ENABLE ROW LEVEL SECURITY")
+    for finish in (
+        lambda: queue.succeed(runs[0]),
+        lambda: queue.fail(runs[1], "2"),
+        lambda: call(db, "release", run=runs[2]),
+        lambda: call(db, "rescue", workflow="job"),
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege) as caught:
+            finish()
+    db.execute((caught.value.diag.message_hint or "").encode())
+    assert queue.succeed(runs[0]) == (1, [])
+    assert queue.counts() == {"Completed": 1, "Processing": 3}
 
 
 def test_an_index_built_beforehand_is_adopted(db: psycopg.Connection) -> None:

@@ -1,5 +1,6 @@
 """Who may do what: each role against each function and table, and the tricks of someone hostile."""
 
+import json
 from collections.abc import Iterator
 
 import psycopg
@@ -81,7 +82,8 @@ def _is_allowed(session: psycopg.Connection, statement: str) -> bool:
 def test_internal_functions_are_for_those_who_operate_or_for_the_views(db: psycopg.Connection, nobody: str) -> None:
     callable_by = """
         SELECT array_agg(DISTINCT p.proname::text ORDER BY p.proname::text) FROM pg_proc AS p
-        WHERE p.pronamespace = 'scheduler'::regnamespace AND p.proname ~ '^_'
+        WHERE p.pronamespace = 'scheduler'::regnamespace
+          AND (p.proname ~ '^_' OR p.prorettype = 'trigger'::regtype)
           AND has_function_privilege(%s, p.oid, 'EXECUTE')
     """
     looks = one(db, callable_by, MONITOR)
@@ -232,6 +234,34 @@ def test_the_functions_behind_the_public_ones_ask_for_the_owner_too(
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="only the owner"):
         connect(ADMIN).execute(back_door.encode())
     assert one(db, "SELECT count(*) FROM scheduler.workflow WHERE ready <> 'true'") == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"batch_size": -1}, "batch_size cannot be"),
+        ({"schedule": "* * * *"}, "has 4 fields"),
+        ({"downstream": "nope"}, "no workflow 'nope'"),
+        ({"ready": "true); DROP TABLE item; --"}, "ready predicate cannot be used"),
+        ({"queued": "P2"}, "two meanings"),
+        ({"name": "No Good"}, "cannot be the name"),
+    ],
+)
+def test_the_functions_behind_the_public_ones_believe_nothing_they_are_given(
+    db: psycopg.Connection, wrong: dict[str, object], message: str
+) -> None:
+    Queue(db, 1)
+    given = {"name": "mine", "queued": "Q2", "processing": "P2", **wrong}
+    register = "SELECT scheduler._register(jsonb_populate_record(w, %s::jsonb)) FROM scheduler.workflow AS w"
+    with pytest.raises(psycopg.Error, match=message) as caught:
+        db.execute(register, [json.dumps(given)])
+    assert caught.value.diag.message_hint
+    if not wrong.keys() & {"name", "queued"}:
+        alter = "SELECT scheduler._alter('job', jsonb_populate_record(w, %s::jsonb)) FROM scheduler.workflow AS w"
+        with pytest.raises(psycopg.Error, match=message) as caught:
+            db.execute(alter, [json.dumps(wrong)])
+        assert caught.value.diag.message_hint
+    assert one(db, "SELECT array_agg(name) FROM scheduler.workflow WHERE batch_size > 0") == ["job"]
 
 
 def test_a_predicate_cannot_be_used_to_guess_what_is_in_a_table(db: psycopg.Connection, connect: Connect) -> None:

@@ -5,6 +5,8 @@ import uuid
 import psycopg
 import pytest
 
+from tests.conftest import Connect
+from tests.sql.blocked import blocked
 from tests.sql.queue import Queue, call, one
 from tests.waiting import PATIENCE
 
@@ -55,6 +57,27 @@ def test_a_rescue_does_not_undo_a_persons_write(db: psycopg.Connection, word: st
     assert queue.ledger(1) is None
 
 
+def test_a_rescue_leaves_an_item_to_the_run_that_claimed_it_after_a_persons_write(
+    db: psycopg.Connection, connect: Connect
+) -> None:
+    """The claim began before the write and saw its item only after it, so the first run was not told yet."""
+    queue = Queue(db, 2, rate_limit=100)
+    queue.set("Queued")
+    first = queue.claim()
+    before, second = connect(autocommit=False), connect()
+    before.execute("SELECT FROM scheduler.state FOR UPDATE")
+    with blocked(db, second, lambda: queue.through(second).claim()) as claim:
+        queue.set("Queued", 1)
+        before.commit()
+    assert claim.result().keys == ["1"]
+    queue.expire(first.run)
+    assert call(db, "rescue") == 1
+    assert (queue.status(1), queue.status(2)) == ("Processing", "Queued")
+    assert queue.ledger(1) is None
+    assert queue.run(first.run)["finished_at"] is not None
+    assert queue.succeed(claim.result().run) == (1, [])
+
+
 @pytest.mark.parametrize("processing", ["Processing", None])
 def test_rows_deleted_while_they_run_are_not_missed(db: psycopg.Connection, processing: str | None) -> None:
     queue = Queue(db, 4, batch_size=1, processing=processing)
@@ -83,6 +106,42 @@ def test_a_row_that_was_deleted_and_came_back_is_another_item(db: psycopg.Connec
     fresh = fresh or queue.claim()
     assert queue.run(stale.run)["keys"] == []
     assert queue.succeed(fresh.run) == (1, [])
+
+
+def test_rows_of_a_table_that_was_emptied_and_filled_again_are_other_items(db: psycopg.Connection) -> None:
+    queue = Queue(db, 3)
+    queue.set("Queued")
+    first = queue.claim()
+    db.execute("TRUNCATE item")
+    db.execute("INSERT INTO item (id, status) VALUES (1, 'Queued')")
+    second = queue.claim()
+    assert second.keys == ["1"]
+    assert queue.succeed(first.run) == (0, [])
+    assert queue.succeed(second.run) == (1, [])
+    assert queue.run(first.run)["discarded"] == 3
+
+
+def test_what_a_trigger_of_the_application_writes_while_the_engine_works_is_a_persons_write(
+    db: psycopg.Connection,
+) -> None:
+    """Such as: when an order is packed, its invoice is to be printed anew."""
+    queue = Queue(db, 1)
+    db.execute("CREATE TABLE packing (id int PRIMARY KEY, status text); INSERT INTO packing VALUES (1, 'Queued')")
+    call(db, "create_workflow", name="pack", relation="packing", status_column="status")
+    db.execute(
+        """
+        CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+        BEGIN UPDATE public.item SET status = 'Queued' WHERE id = NEW.id; RETURN NULL; END $$;
+        CREATE TRIGGER again AFTER UPDATE ON packing FOR EACH ROW WHEN (NEW.status = 'Completed')
+        EXECUTE FUNCTION again();
+        """
+    )
+    queue.set("Queued")
+    first = queue.claim()
+    queue.succeed(queue.claim(name="pack").run)
+    second = queue.claim()
+    assert queue.succeed(first.run) == (0, [])
+    assert queue.succeed(second.run) == (1, [])
 
 
 def test_an_item_is_cancelled_however_its_number_is_spelt(db: psycopg.Connection) -> None:

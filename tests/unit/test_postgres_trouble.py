@@ -14,6 +14,9 @@ TRANSLATIONS = [
     ("FATAL: could not create shared memory segment: Cannot allocate memory", "no shared memory", "--shm-size"),
     ("FATAL: could not resize shared memory segment", "no shared memory", "--shm-size"),
     ("could not create directory: Read-only file system", "read-only file system", "--dir"),
+    ('pg_ctl: invalid data in PID file "/x/postmaster.pid"', "is damaged", "data/postmaster.pid"),
+    ('FATAL:  lock file "postmaster.pid" is empty', "is damaged", "data/postmaster.pid"),
+    ('FATAL:  bogus data in lock file "postmaster.pid"', "is damaged", "data/postmaster.pid"),
     ("pg_ctl: could not open log file: Permission denied", "permission denied", "--dir"),
 ]
 
