@@ -1,6 +1,7 @@
 """The listener as a process: its parts put together, started, kept going, reloaded, and drained in the end."""
 
 import asyncio
+import logging
 import re
 import signal
 import time
@@ -16,7 +17,7 @@ from listener.backoff import Backoff
 from listener.clock import Clock
 from listener.database import Database, connection_string
 from listener.doorbell import Doorbell
-from listener.errors import UserError
+from listener.errors import UnregisteredError, UserError
 from listener.faults import describe, is_cancelled
 from listener.heartbeat import Heartbeat
 from listener.lane import Lane, Surroundings
@@ -219,6 +220,18 @@ class Listener:
             "serving " + (", ".join(terms) or "nothing yet"),
             extra={"listener": str(self.id), "version": __version__, "workflows": [row.name for row in served]},
         )
+        if unregistered := sorted(set(self._workflows) - {row.name for row in served}):
+            for name in unregistered:
+                # said here once for all, not by each lane
+                lane = self.metrics.lane(name)
+                lane.registered, lane.problem = False, str(UnregisteredError(name))
+            # asked for by name, it is missed; else it came along with a package and is not wanted here
+            _log.log(
+                logging.WARNING if self._settings.listener_workflows else logging.INFO,
+                "installed, but not registered in this database: nothing to do for them"
+                " until scheduler.create_workflow()",
+                extra={"workflows": unregistered},
+            )
         if elsewhere := [row.name for row in registered if row.name not in self._workflows]:
             _log.info(
                 "registered, but without a function here: their items stay Queued", extra={"workflows": elsewhere}

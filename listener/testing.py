@@ -100,7 +100,7 @@ async def _work_off(listener: Listener, running: "asyncio.Task[int]") -> None:
         ready.cancel()
         running.result()  # raises why it did not even start
     await listener.exhaust()
-    if problems := listener.metrics.brief().get("problems"):
+    if problems := listener.metrics.problems():
         raise AssertionError(f"not drained: {problems}")
 
 
