@@ -6,6 +6,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
+from types import CoroutineType
 from typing import Any
 from uuid import UUID
 
@@ -424,6 +425,8 @@ class Lane:
                     async with asyncio.timeout(timeout) as job.timer:
                         await begun
                 result = begun.result
+                if type(result) is CoroutineType:
+                    refuse_coroutine("work", result, awaited=True)
             else:
                 async with asyncio.timeout(timeout) as job.timer:
                     result = await self._threads.call(self.workflow.work, job.item, tools)

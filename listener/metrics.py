@@ -82,6 +82,8 @@ class Metrics:
     """When the event loop last turned (monotonic)."""
     draining: bool = False
     lanes: dict[str, LaneMetrics] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    """What was found installed and cannot be loaded, and why."""
     gauges: list[Callable[[], None]] = field(default_factory=list)
     """Called before reading, so that counting costs nothing while nobody looks."""
 
@@ -103,7 +105,7 @@ class Metrics:
     def brief(self) -> dict[str, Any]:
         """What the database keeps about this listener with each heartbeat."""
         self._gauge()
-        problems = {name: text for name, text in self.problems().items() if self.lanes[name].registered}
+        problems = self.broken | {name: text for name, text in self.problems().items() if self.lanes[name].registered}
         return {
             "listening": self.listening,
             "draining": self.draining,

@@ -5,7 +5,7 @@ import logging
 import re
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -16,6 +16,7 @@ from listener.alerts import Alerts
 from listener.backoff import Backoff
 from listener.clock import Clock
 from listener.database import Database, connection_string
+from listener.discover import Broken
 from listener.doorbell import Doorbell
 from listener.errors import UnregisteredError, UserError
 from listener.faults import describe, is_cancelled
@@ -23,7 +24,7 @@ from listener.heartbeat import Heartbeat
 from listener.lane import Lane, Surroundings
 from listener.logs import log_of
 from listener.metrics import Metrics
-from listener.redact import know_url
+from listener.redact import know_url, redact
 from listener.settings import Settings
 from listener.share import share
 from listener.tools import Toolbox
@@ -61,9 +62,12 @@ class Listener:
         *,
         toolbox: Toolbox | None = None,
         traces: Traces | None = None,
+        broken: Iterable[Broken] = (),
     ) -> None:
         self.id: UUID = uuid4()
         self.metrics = Metrics()
+        # by the name of the entry point, which is nearly always the workflow's: what the doctor and why() then say
+        self.metrics.broken = {one.entry.name: redact(f"cannot be loaded: {one}") for one in broken}
         self._url = url
         self._workflows = dict(workflows)
         self._settings = settings

@@ -12,7 +12,7 @@ from listener.errors import UserError
 from listener.process import Listener
 from listener.settings import Settings
 from listener.tools import Clock, Toolbox, Tools
-from listener.workflow import Done, Final, Workflow, is_async
+from listener.workflow import Done, Final, Workflow, is_async, refuse_coroutine
 
 if TYPE_CHECKING:
     import httpx
@@ -43,6 +43,7 @@ async def run_item(
             result = await workflow.work(item, tools)
         else:
             result = await asyncio.to_thread(workflow.work, item, tools)
+        refuse_coroutine("work", result, awaited=is_async(workflow.work))
     finally:
         if http is None:
             await box.close()

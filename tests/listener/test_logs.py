@@ -101,7 +101,9 @@ def test_secrets_are_taken_out_of_the_message_the_fields_and_the_traceback(form:
         ("{'authorization': 'abcdef123'}", "{'authorization': '***'}"),
         ("Cookie: a=b; c=d", "Cookie: ***"),
         ("the keyboard is fine", "the keyboard is fine"),
-        ("password='x y'", "password='*** y'"),
+        ("password='x y'", "password='***'"),
+        ("host=h password='it is long", "host=h password='*** is long"),
+        ('{"secret": "two words", "n": "one"}', '{"secret": "***", "n": "one"}'),
     ],
 )
 def test_what_smells_of_a_secret_is_starred(text: str, shown: str) -> None:
