@@ -26,7 +26,7 @@ from listener.discover import discover
 from listener.postgres.throwaway import throwaway
 from listener.schema import migrate
 from listener.seeds import cron_every
-from listener.settings import Settings
+from listener.settings import Settings, variables
 
 DOCS = Path(__file__).parent
 ENV_EXAMPLE = DOCS.parent / ".env.example"
@@ -153,11 +153,8 @@ def _kinds() -> Iterator[tuple[str, type[BaseSettings]]]:
 
 def _fields(kind: type[BaseSettings]) -> Iterator[tuple[str, FieldInfo, str]]:
     texts = _docstrings(kind)
-    for name, field in kind.model_fields.items():
-        alias = field.validation_alias
-        # an alias is the variable's whole name: several classes share it
-        variable = alias if isinstance(alias, str) else f"{kind.model_config.get('env_prefix', '')}{name}"
-        yield variable.upper(), field, texts.get(name, "")
+    for variable, name, field in variables(kind):
+        yield variable, field, texts.get(name, "")
 
 
 def _docstrings(kind: type[BaseSettings]) -> dict[str, str]:
@@ -175,6 +172,8 @@ def _default(field: FieldInfo) -> str:
     value: Any = field.default
     if value is None or value == ():
         return ""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -38,6 +38,8 @@ def listen(
         one.log()
     configuration = read(installed, **overrides)
     logs.configure(configuration.settings.log_level, configuration.settings.log_format)
+    for doubt in configuration.doubts:
+        logs.log_of("settings").warning(doubt)
 
     async def run() -> None:
         from listener.errors import UserError
