@@ -204,7 +204,8 @@ def _misspelt(everything: Mapping[str, str], installed: Iterable[Workflow[Any, A
         if workflow.settings is not None:
             known |= {name for name, _, _ in variables(workflow.settings)}
             prefixes.add(str(workflow.settings.model_config.get("env_prefix") or "LISTENER_").upper())
-    wrong, doubts = [], []
+    wrong: list[str] = []
+    doubts: list[str] = []
     for name in everything:
         if name not in known | retired:
             ours = name.startswith(tuple(prefixes))
