@@ -61,7 +61,15 @@ def test_an_outage_of_the_database_restarts_nobody() -> None:
     for name in ("listener", "web"):
         (container,) = one_of("Deployment", f"scrapersky-{name}")["spec"]["template"]["spec"]["containers"]
         assert container["livenessProbe"]["httpGet"]["path"] == "/health"
+        assert container.get("startupProbe", container["livenessProbe"])["httpGet"]["path"] == "/health"
         assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
+
+
+def test_a_node_can_be_drained_however_few_listeners_there_are() -> None:
+    budget = one_of("PodDisruptionBudget", "scrapersky-listener")["spec"]
+    assert one_of("ScaledObject", "scrapersky-listener")["spec"]["minReplicaCount"] == 1
+    assert "minAvailable" not in budget
+    assert budget["maxUnavailable"] == 1
 
 
 def test_a_listener_has_time_to_drain_before_it_is_killed() -> None:

@@ -69,9 +69,13 @@ def test_a_run_leaves_one_summary_line_and_the_start_names_what_is_served(bench:
 
 @pytest.mark.usefixtures("restored")
 def test_on_a_terminal_a_line_is_for_people_and_elsewhere_for_machines() -> None:
-    for stream, wanted in ((Terminal(), "job: it happened  run=7  why='a b'"), (io.StringIO(), '"run": 7')):
+    for stream, wanted in (
+        (Terminal(), "job: it happened  run=7  why='a b'  names=a,b"),
+        (io.StringIO(), '"run": 7, "why": "a b", "workflow": "job", "names": ["a", "b"]'),
+    ):
         logs.configure(stream=stream)
-        logs.log_of("job").info("it happened", extra={"run": 7, "why": "a b", "workflow": "job"})
+        extra = {"run": 7, "why": "a b", "workflow": "job", "names": ["a", "b"]}
+        logs.log_of("job").info("it happened", extra=extra)
         assert wanted in stream.getvalue()
 
 
