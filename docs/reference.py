@@ -30,6 +30,18 @@ from listener.settings import Settings, variables
 
 DOCS = Path(__file__).parent
 ENV_EXAMPLE = DOCS.parent / ".env.example"
+SITE = DOCS.parent / "mkdocs.yml"
+
+_CHAPTERS = {
+    "Start here": "quickstart tour pipeline web migrate",
+    "How to": "howto/register-a-table howto/write-a-workflow testing howto/change-a-schedule howto/pause-and-resume"
+    " howto/retry-failed-items howto/give-people-rights howto/monitor",
+    "Run it": "howto/ready-for-production howto/docker howto/systemd howto/kubernetes howto/pgbouncer"
+    " howto/verify-a-deploy howto/upgrade-and-roll-back runbook scale",
+    "Look up": "sql settings cli network",
+    "What to expect": "reliability performance performance-pipeline",
+}
+_FOLDERS = {"On a managed PostgreSQL": "managed", "Why it is so": "explanation", "Decisions": "decisions"}
 
 _FUNCTIONS = """
 SELECT p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), obj_description(p.oid, 'pg_proc')
@@ -74,7 +86,7 @@ def write(url: str) -> dict[Path, str]:
             "reading": figures.reading,
         }
         written = {page: _fill(page.read_text(), regions) for page in pages()}
-        return {**written, ENV_EXAMPLE: "\n".join((*_env_example(db), ""))}
+        return {**written, ENV_EXAMPLE: "\n".join((*_env_example(db), "")), SITE: _site()}
 
 
 def pages() -> list[Path]:
@@ -196,20 +208,33 @@ def _trimmed(text: str) -> list[str]:
 
 def _pages() -> Iterator[str]:
     """Every page with its first sentence, so that none is forgotten."""
-    titles = {
-        ".": "Start here",
-        "howto": "How to",
-        "managed": "On a managed PostgreSQL",
-        "explanation": "Why it is so",
-        "decisions": "Decisions",
-    }
-    for folder, title in titles.items():
+    for title, chapter in chapters().items():
         yield from (f"## {title}", "", "| page | what it is about |", "|---|---|")
-        for page in pages():
-            name = page.relative_to(DOCS)
-            if str(name.parent) == folder and name.name != "index.md":
-                yield f"| [{_title(page)}]({name}) | {_cell(_first_sentence(page))} |"
+        for page in chapter:
+            yield f"| [{_title(page)}]({page.relative_to(DOCS)}) | {_cell(_first_sentence(page))} |"
         yield ""
+
+
+def chapters() -> dict[str, list[Path]]:
+    """Every page but the index, in the order in which one needs them."""
+    found = {title: [DOCS / f"{name}.md" for name in names.split()] for title, names in _CHAPTERS.items()}
+    for title, folder in _FOLDERS.items():
+        found[title] = sorted((DOCS / folder).glob("*.md"))
+    listed = [page for chapter in found.values() for page in chapter]
+    if odd := set(listed) ^ (set(pages()) - {DOCS / "index.md"}):
+        raise ValueError(f"say in _CHAPTERS where these belong: {', '.join(sorted(map(str, odd)))}")
+    return found
+
+
+def _site() -> str:
+    """mkdocs.yml with the same chapters as its navigation."""
+    lines = ["nav:", "  - Home: index.md"]
+    for title, chapter in chapters().items():
+        lines.append(f"  - {title}:")
+        lines += [f'      - "{_title(page)}": {page.relative_to(DOCS)}' for page in chapter]
+    text = SITE.read_text()
+    begin, end = "# begin nav, written by `make reference`\n", "# end nav\n"
+    return text.partition(begin)[0] + begin + "\n".join(lines) + "\n" + end + text.partition(end)[2]
 
 
 def _title(page: Path) -> str:
@@ -221,7 +246,7 @@ def _first_sentence(page: Path) -> str:
     paragraphs = re.split(r"\n\s*\n", page.read_text())
     prose = next((p for p in paragraphs if re.match(r"[A-Z`*]", p)), "")
     plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(prose.split()))
-    return re.split(r"(?<=[.:?!]) ", plain)[0].rstrip(":")
+    return re.split(r"(?<=[.?!]) ", plain)[0].rstrip(":")
 
 
 def _prose(comment: str | None) -> str:
