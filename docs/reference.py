@@ -136,11 +136,11 @@ def _env_example(db: psycopg.Connection) -> Iterator[str]:
     yield "# Written by `make reference`; docs/settings.md says more."
     seen: set[str] = set()
     for title, kind in _kinds():
-        yield from ("", f"# --- {title} ---")
-        for name, field, meaning in _fields(kind):
-            if name not in seen:
-                seen.add(name)
-                yield from ("", *(f"# {line}" for line in meaning.splitlines()), f"{name}={_default(field)}")
+        new = [setting for setting in _fields(kind) if setting[0] not in seen]
+        seen |= {name for name, _, _ in new}
+        yield from ("", f"# --- {title} ---") if new else ()
+        for name, field, meaning in new:
+            yield from ("", *(f"# {line}" for line in meaning.splitlines()), f"{name}={_default(field)}")
     yield from ("", "# --- Schedules ---", "")
     yield "# Applied when a database is first set up and by `scrapersky schedules apply`; after that it is the truth."
     yield "# Minutes must divide an hour, or be whole hours that divide a day."

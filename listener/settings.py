@@ -53,6 +53,7 @@ class Settings(BaseSettings):
     alert_webhook_url: str | None = None
     """Gets a small JSON when a breaker opens, dead letters rise or a schedule is late, and when that is over."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """DEBUG, INFO, WARNING or ERROR."""
     log_format: Literal["auto", "text", "json"] = "auto"
     """auto: text on a terminal, JSON elsewhere."""
 
