@@ -15,6 +15,7 @@ from dotenv import dotenv_values
 from typer.testing import CliRunner
 
 from listener import Workflow, cli, schema
+from listener.discover import discover
 from listener.errors import UserError
 from listener.postgres.choose import URL_VARIABLE
 from listener.seeds import Seed
@@ -53,6 +54,14 @@ def test_the_example_file_has_the_schedules_of_a_new_database(db: psycopg.Connec
     assert {n: (seed.schedule, seed.batch_size, seed.max_instances) for n, seed in listed.items()} == stored(db)
     user = PipelineSettings.model_fields["scheduler_system_user_id"].default
     assert user == UUID(example["SCHEDULER_SYSTEM_USER_ID"])
+
+
+def test_the_retired_names_are_refused_with_both_of_their_successors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SITEMAP_SCHEDULER_BATCH_SIZE", "5")
+    with pytest.raises(UserError) as refused:
+        read(discover(), env_file=None)
+    successors = "DOMAIN_SITEMAP_SCHEDULER_BATCH_SIZE or SITEMAP_IMPORT_SCHEDULER_BATCH_SIZE"
+    assert f"SITEMAP_SCHEDULER_BATCH_SIZE: is no longer used; set {successors}" in str(refused.value)
 
 
 def test_a_system_user_that_is_no_uuid_is_refused_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
