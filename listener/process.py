@@ -236,7 +236,9 @@ class Listener:
                 " until scheduler.create_workflow()",
                 extra={"workflows": unregistered},
             )
-        if elsewhere := [row.name for row in registered if row.name not in self._workflows]:
+        elsewhere = [row.name for row in registered if row.name not in self._workflows]
+        # a listener of chosen workflows leaves the others to others
+        if elsewhere and not self._settings.listener_workflows:
             _log.info(
                 "registered, but without a function here: their items stay Queued", extra={"workflows": elsewhere}
             )

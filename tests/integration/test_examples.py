@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
+from importlib.metadata import distributions
 from pathlib import Path
 
 import psycopg
@@ -45,9 +45,19 @@ def test_an_existing_orders_table_becomes_a_queue_with_one_call_and_prints_what_
     assert _run(database) == printed
 
 
-def test_the_orders_package_brings_its_workflow_by_the_documented_entry_point() -> None:
-    project = tomllib.loads((ORDERS / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"][GROUP] == {"invoice": "invoice:invoice"}
+@pytest.mark.slow
+def test_the_orders_package_can_be_installed_and_brings_its_workflow(tmp_path: Path) -> None:
+    offline = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
+    installed = subprocess.run(
+        [sys.executable, "-m", "pip", "install", *offline, "--target", tmp_path, ORDERS],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert installed.returncode == 0, installed.stderr
+    (package,) = distributions(path=[str(tmp_path)])
+    assert [(e.name, e.value) for e in package.entry_points if e.group == GROUP] == [("invoice", "invoice:invoice")]
+    assert sorted(path.name for path in tmp_path.glob("*.py")) == ["invoice.py"], "and not run.py, for everybody"
 
 
 def test_the_code_of_the_orders_example_stays_about_twenty_lines() -> None:
