@@ -64,6 +64,13 @@ _ENGINE = (
             " {enqueue_dispatch_to_bare_32_ratio:.0%}"
         ),
     ),
+    (
+        "bare `UPDATE`s with the index of the queue / without it",
+        (
+            "{enqueue_bare_32_per_second:,.0f} / {enqueue_unindexed_32_per_second:,.0f} a second,"
+            " {enqueue_bare_to_unindexed_32_ratio:.0%}"
+        ),
+    ),
     ("the same, doorbell `commit`", "{enqueue_commit_32_per_second:,.0f}, {enqueue_commit_to_bare_32_ratio:.0%}"),
     (
         "the same with one client: `dispatch`, `commit`",

@@ -12,6 +12,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from listener.faults import is_unreachable
 from listener.pooler import is_pooled
+from listener.roundtrip import Plans
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
@@ -52,6 +53,9 @@ class PooledConnection(psycopg.AsyncConnection[Any]):
     keep its place in the pool for ever.
     """
 
+    plans: Plans | None = None
+    """What roundtrip.ask() has prepared here; None behind a pooler, where nothing can stay prepared."""
+
     async def close(self) -> None:
         pool = self._pool
         if self.closed and isinstance(pool, AsyncConnectionPool):
@@ -70,6 +74,8 @@ class Transaction:
     at_once: bool = False
     """Whether each statement, or each pipeline, commits by itself. Never behind a pooler, where the server's default
     isolation cannot be set."""
+    plans: Plans | None = None
+    """For roundtrip.ask(): then nothing but that may be executed here."""
 
     @property
     def session(self) -> "AsyncSession":
@@ -102,12 +108,14 @@ class Database:
         await old.close(timeout=self._statement_seconds)
 
     @asynccontextmanager
-    async def transaction(self, *, session: bool = False, at_once: bool = False) -> AsyncIterator[Transaction]:
+    async def transaction(
+        self, *, session: bool = False, at_once: bool = False, direct: bool = False
+    ) -> AsyncIterator[Transaction]:
         """One short READ COMMITTED transaction: committed at the end of the block, rolled back on any error.
 
         The limit also holds where the server cannot enforce it: behind a pooler, or across a dead network.
         `at_once` is for a block that executes one statement, or one pipeline: BEGIN, statement and COMMIT then cost one
-        round trip instead of three.
+        round trip instead of three. `direct` is the same for roundtrip.ask(), where there is no pooler.
         """
         try:
             async with asyncio.timeout(2 * self._statement_seconds):
@@ -116,7 +124,11 @@ class Database:
                         yield transaction
                 else:
                     async with self._pool.connection() as connection:
-                        if at_once and connection.prepare_threshold is not None:
+                        if direct and connection.plans is not None:
+                            yield Transaction(connection, at_once=True, plans=connection.plans)
+                            if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                                await connection.rollback()  # it was read some more
+                        elif at_once and connection.prepare_threshold is not None:
                             async with _autocommit(connection):
                                 yield Transaction(connection, at_once=True)
                         else:
@@ -173,7 +185,7 @@ class Database:
             name="scrapersky",
         )
 
-    async def _configure(self, connection: psycopg.AsyncConnection[Any]) -> None:
+    async def _configure(self, connection: PooledConnection) -> None:
         await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
         if await is_pooled(connection):
             # behind a pooler session settings and prepared statements would fall to whoever comes next
@@ -188,6 +200,7 @@ class Database:
         )
         await connection.commit()
         connection.prepare_threshold = _PREPARE_AFTER
+        connection.plans = Plans()
 
 
 @asynccontextmanager

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
-from psycopg import sql
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
+
+from listener.roundtrip import Plans, ask
 
 AsyncConnection = psycopg.AsyncConnection[Any]
 
@@ -48,8 +49,13 @@ class Claim:
     reason: str | None
     again_in: float | None
     """When it is worth asking again without a doorbell."""
-    suspect: bool
+    suspect: bool = False
     """Whether the listener of one of these items has vanished before: perhaps it kills its listener."""
+
+    @property
+    def retried(self) -> bool:
+        """Whether one of these items was tried before."""
+        return any(attempt > 1 for attempt in self.attempts)
 
 
 class Beat(NamedTuple):
@@ -116,53 +122,54 @@ SELECT w.relation::text, w.key_column, format_type(w.key_type, -1), w.batch_size
        extract(epoch FROM w.lease)::float8, extract(epoch FROM w.timeout)::float8,
        c.run, c.keys, c.attempts, extract(epoch FROM c.deadline - now())::float8,
        c.reason, extract(epoch FROM c.again_at - now())::float8
-FROM scheduler.workflow AS w, LATERAL scheduler.claim(w.name, %s, %s) AS c,
+FROM scheduler.workflow AS w, LATERAL scheduler.claim(w.name, $1, $2) AS c,
      -- nothing is lost with a claim that a crash undoes (docs/decisions/0005-claims-do-not-wait-for-the-disk.md)
      set_config('synchronous_commit', 'off', true)
-WHERE w.name = %s
+WHERE w.name = $3
+"""
+
+
+# the run of the claim made by this very transaction
+CLAIMED_KEYS = """(SELECT r.keys FROM scheduler.run AS r
+                   WHERE r.workflow = $1 AND r.listener = $2::uuid AND r.finished_at IS NULL AND r.started_at >= now()
+                   ORDER BY r.id DESC LIMIT 1)"""
+
+# asked apart: what the claim itself has just rescued is not visible to its own statement
+_SUSPECT = """
+SELECT EXISTS (SELECT FROM scheduler.run AS r JOIN scheduler.attempt AS a USING (workflow)
+               WHERE r.id = $1::bigint AND a.key = ANY (r.keys) AND a.state = 'active' AND a.rescues > 0)
 """
 
 
 async def claim(connection: AsyncConnection, workflow: str, listener: UUID, items: int | None = None) -> Claim | None:
     """Claim a batch; None if no such workflow is registered."""
-    cursor = await connection.execute(_CLAIM, (listener, items, workflow))
-    return await _claimed(connection, workflow, await cursor.fetchone())
-
-
-# the run of the claim made by this very transaction
-CLAIMED_KEYS = """(SELECT r.keys FROM scheduler.run AS r
-                   WHERE r.workflow = %s AND r.listener = %s AND r.finished_at IS NULL AND r.started_at >= now()
-                   ORDER BY r.id DESC LIMIT 1)"""
+    cursor = psycopg.AsyncRawCursor(connection)
+    await cursor.execute(_CLAIM, (listener, items, workflow))
+    claim = _claimed(await cursor.fetchall())
+    if claim is None or not claim.retried:
+        return claim
+    await cursor.execute(_SUSPECT, (claim.run,))
+    return replace(claim, suspect=bool((await one(cursor))[0]))
 
 
 async def claim_with(
-    connection: AsyncConnection, workflow: str, listener: UUID, query: sql.Composed
+    connection: AsyncConnection, plans: Plans, workflow: str, listener: UUID, query: str
 ) -> tuple[Claim | None, list[tuple[Any, ...]]]:
     """The same and, in the same transaction and round trip, what `query` finds with CLAIMED_KEYS."""
-    async with connection.pipeline():
-        claimed = await connection.execute(_CLAIM, (listener, None, workflow))
-        cursor = await connection.execute(query, (workflow, listener))
-    rows = await cursor.fetchall()
-    return await _claimed(connection, workflow, await claimed.fetchone()), rows
+    who = str(listener)
+    found, rows = await ask(connection, plans, (_CLAIM, (who, None, workflow)), (query, (workflow, who)))
+    claim = _claimed(found)
+    if claim is not None and claim.retried:
+        ((suspect,),) = (await ask(connection, plans, (_SUSPECT, (str(claim.run),))))[0]
+        claim = replace(claim, suspect=suspect)
+    return claim, rows
 
 
-async def _claimed(connection: AsyncConnection, workflow: str, row: tuple[Any, ...] | None) -> Claim | None:
-    if row is None:
+def _claimed(rows: list[tuple[Any, ...]]) -> Claim | None:
+    if not rows:
         return None
-    run, keys, attempts, seconds_left, reason, again_in = row[8:]
-    # asked apart: what the claim itself has just rescued is not visible to its own statement
-    suspect = any(attempt > 1 for attempt in attempts or ()) and await _is_suspect(connection, workflow, keys)
-    return Claim(Terms(*row[:8]), run, keys or [], attempts or [], seconds_left or 0.0, reason, again_in, suspect)
-
-
-async def _is_suspect(connection: AsyncConnection, workflow: str, keys: Sequence[str]) -> bool:
-    cursor = await connection.execute(
-        "SELECT EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = %s AND a.state = 'active'"
-        " AND a.rescues > 0 AND a.key = ANY (%s::text[]))",
-        (workflow, text_array(keys)),
-    )
-    (found,) = await one(cursor)
-    return bool(found)
+    run, keys, attempts, seconds_left, reason, again_in = rows[0][8:]
+    return Claim(Terms(*rows[0][:8]), run, keys or [], attempts or [], seconds_left or 0.0, reason, again_in)
 
 
 async def succeed(

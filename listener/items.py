@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, LiteralString, Protocol
 from uuid import UUID
 
+import psycopg
 from psycopg import sql
+from psycopg.abc import AdaptContext
 
 from listener import engine
 from listener.database import Transaction
@@ -72,6 +74,8 @@ class RowLoader:
     needs_session = False
     _terms: Terms | None = None
     """Of the last claim that loaded well, so that the next can ask for its rows in the same breath."""
+    _claimed_rows = ""
+    """How it asks for them."""
 
     def __init__(
         self,
@@ -81,19 +85,19 @@ class RowLoader:
         self._wanted = columns
         """Column → whether it must be there; None for all the table has."""
         self._build = build
-        self._plans: dict[str, list[str]] = {}
+        self._columns_of: dict[str, list[str]] = {}
 
     @property
     def knows_table(self) -> bool:
         return self._terms is not None
 
     async def claim(self, transaction: Transaction, workflow: str, listener: UUID) -> tuple[Claim | None, Loaded]:
-        connection, known = transaction.connection, self._terms
-        if known is None or not transaction.at_once:
+        connection, known, plans = transaction.connection, self._terms, transaction.plans
+        if known is None or plans is None:
             return await _claim_and_load(self, transaction, workflow, listener)
-        names = self._plans[known.relation]
+        names = self._columns_of[known.relation]
         try:
-            claim, rows = await engine.claim_with(connection, workflow, listener, _select(known, names, CLAIMED_KEYS))
+            claim, rows = await engine.claim_with(connection, plans, workflow, listener, self._claimed_rows)
         except Exception:
             self._forget()
             raise
@@ -107,12 +111,14 @@ class RowLoader:
     async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
         try:
             names = await self._columns(transaction, terms.relation)
-            cursor = await transaction.connection.execute(_select(terms, names, "%s::text[]"), (text_array(keys),))
+            cursor = psycopg.AsyncRawCursor(transaction.connection)
+            await cursor.execute(_select(cursor, terms, names, "$1::text[]"), (text_array(keys),))
             rows = await cursor.fetchall()
         except Exception:
             self._forget()
             raise
         self._terms = terms
+        self._claimed_rows = _select(cursor, terms, names, CLAIMED_KEYS)
         return self._items(names, rows)
 
     def _items(self, names: list[str], rows: list[tuple[Any, ...]]) -> Loaded:
@@ -121,18 +127,18 @@ class RowLoader:
 
     def _forget(self) -> None:
         """The table may have changed under us."""
-        self._plans.clear()
+        self._columns_of.clear()
         self._terms = None
 
     async def _columns(self, transaction: Transaction, relation: str) -> list[str]:
-        if relation not in self._plans:
+        if relation not in self._columns_of:
             cursor = await transaction.connection.execute(
                 "SELECT attname FROM pg_catalog.pg_attribute"
                 " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
                 (relation,),
             )
-            self._plans[relation] = self._choose([row[0] for row in await cursor.fetchall()], relation)
-        return self._plans[relation]
+            self._columns_of[relation] = self._choose([row[0] for row in await cursor.fetchall()], relation)
+        return self._columns_of[relation]
 
     def _choose(self, present: list[str], relation: str) -> list[str]:
         if self._wanted is None:
@@ -208,9 +214,9 @@ def _is_same_table(terms: Terms, other: Terms) -> bool:
     return (terms.relation, terms.key_column, terms.key_type) == (other.relation, other.key_column, other.key_type)
 
 
-def _select(terms: Terms, names: Iterable[str], keys: LiteralString) -> sql.Composed:
+def _select(context: AdaptContext, terms: Terms, names: Iterable[str], keys: LiteralString) -> str:
     # a subquery, so that the planner is not told of a thousand keys and takes the index
-    return sql.SQL("SELECT {key}::text{columns} FROM {table} WHERE {key} = ANY ((SELECT {keys})::{type}[])").format(
+    query = sql.SQL("SELECT {key}::text{columns} FROM {table} WHERE {key} = ANY ((SELECT {keys})::{type}[])").format(
         keys=sql.SQL(keys),
         key=sql.Identifier(terms.key_column),
         columns=sql.SQL("").join(sql.SQL(", ") + sql.Identifier(name) for name in names),
@@ -218,6 +224,7 @@ def _select(terms: Terms, names: Iterable[str], keys: LiteralString) -> sql.Comp
         table=sql.SQL(terms.relation),
         type=sql.SQL(terms.key_type),
     )
+    return query.as_string(context)
 
 
 def _attempt(build: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> Any:

@@ -269,7 +269,7 @@ class Lane:
         asked = time.monotonic()
         self._in_doubt = True
         loader = self._loader
-        async with self._database.transaction(session=loader.needs_session, at_once=loader.knows_table) as transaction:
+        async with self._database.transaction(session=loader.needs_session, direct=loader.knows_table) as transaction:
             claim, loaded = await loader.claim(transaction, name, listener)
         self._in_doubt = False
         if claim is None:
@@ -408,6 +408,8 @@ class Lane:
             if now - turned > _TURN_SECONDS:
                 await asyncio.sleep(0)
                 turned = time.monotonic()
+        if not self._waiting and not self._working:
+            self._pace.idle()
         self._nudge.set()
 
     async def _outcome(self, job: Job) -> Outcome | None:

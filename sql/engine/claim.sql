@@ -44,6 +44,7 @@ DECLARE
     condition text := format('t.%I = %s', w.status_column, scheduler._word(w, w.queued));
     picked text[];
     taken text[];
+    marked bigint;
 BEGIN
     IF only_keys IS NOT NULL THEN
         condition := condition || format(' AND t.%I = ANY ($2::%s[])', w.key_column, format_type(w.key_type, -1));
@@ -60,19 +61,27 @@ BEGIN
         -- MATERIALIZED: without it the planner may lock and claim more rows than the limit.
         -- By an array of ctids: 3.9 ms for 1000 of 20,000 rows; joined to c by ctid 5.4 ms, as the planner then reads the whole
         -- table for a hash join. Partitions, and tables that inherit, may hold the same ctid twice, so there by key.
-        -- IS TRUE keeps IN from becoming a join, so the keys come out in the order of the queue.
+        -- Counted, not compared key by key: 66 µs of processor time for one item instead of 76. Two statements instead of the
+        -- CTE would take 53, but a distributed table refuses them.
         EXECUTE format($sql$
             WITH c AS MATERIALIZED (
                 SELECT t.ctid AS tid, t.%1$I AS key FROM %2$s AS t WHERE %3$s ORDER BY %4$s LIMIT $1
                 FOR NO KEY UPDATE SKIP LOCKED
             ), u AS (
-                UPDATE %2$s AS t SET %5$I = %6$s %7$s RETURNING t.%1$I AS key
+                UPDATE %2$s AS t SET %5$I = %6$s %7$s RETURNING 1
             )
-            SELECT array_agg(c.key::text) FROM c WHERE (c.key IN (SELECT u.key FROM u)) IS TRUE
+            SELECT array_agg(c.key::text), (SELECT count(*) FROM u) FROM c
             $sql$, w.key_column, w.relation, condition, scheduler._order_sql(w), w.status_column, scheduler._word(w, w.processing),
             CASE WHEN (SELECT relhassubclass FROM pg_catalog.pg_class WHERE oid = w.relation) THEN format('FROM c WHERE t.%I = c.key', w.key_column)
                  ELSE 'WHERE t.ctid = ANY (ARRAY(SELECT c.tid FROM c))' END)
-            INTO picked USING most, only_keys;
+            INTO picked, marked USING most, only_keys;
+        IF marked < cardinality(picked) THEN
+            -- a trigger of the application kept some rows as they were: these are not ours
+            EXECUTE format('SELECT array_agg(t.%1$I::text) FROM %2$s AS t WHERE t.%1$I = ANY ((SELECT $1)::%3$s[]) AND t.%4$I = %5$s',
+                           w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.queued))
+                INTO taken USING picked;
+            picked := (SELECT array_agg(p.key ORDER BY p.n) FROM unnest(picked) WITH ORDINALITY AS p (key, n) WHERE p.key <> ALL (coalesce(taken, '{}')));
+        END IF;
     END IF;
     RETURN picked;
 END

@@ -128,13 +128,15 @@ def test_a_row_the_listener_may_not_see_is_tried_again_later(bench: Bench) -> No
 
 def test_keys_and_tables_of_any_spelling_are_found(bench: Bench) -> None:
     bench.db.execute('CREATE SCHEMA "Odd"')
-    bench.db.execute('CREATE TABLE "Odd"."My Table" ("The Key" uuid PRIMARY KEY, status text, task text)')
+    bench.db.execute('CREATE TABLE "Odd"."My Table" ("The %s Key" uuid PRIMARY KEY, status text, task text, "100%" text)')
     bench.db.execute("""SELECT scheduler.create_workflow('job', '"Odd"."My Table"', 'status')""")
     bench.db.execute("""INSERT INTO "Odd"."My Table" VALUES (gen_random_uuid(), 'Queued', 'ok')""")
     SEEN.clear()
     listener = bench.inside(_workflow(dict))
     listener.wait(lambda: listener.counts().succeeded == 1)
-    assert SEEN[0]["task"] == "ok"
+    bench.db.execute("""INSERT INTO "Odd"."My Table" VALUES (gen_random_uuid(), 'Queued', 'again')""")
+    listener.wait(lambda: listener.counts().succeeded == 2)
+    assert [item["task"] for item in SEEN] == ["ok", "again"]
 
 
 def test_a_column_added_while_the_listener_runs_reaches_work(bench: Bench) -> None:

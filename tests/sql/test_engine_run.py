@@ -75,6 +75,20 @@ def test_a_failure_is_retried_until_the_attempts_are_used_up(db: psycopg.Connect
     ]
 
 
+def test_rows_that_a_trigger_of_the_application_keeps_as_they_are_are_not_claimed(db: psycopg.Connection) -> None:
+    queue = Queue(db, 4)
+    queue.set("Queued")
+    db.execute(
+        "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RETURN CASE WHEN NEW.id IN (1, 3) AND NEW.status = 'Processing' THEN NULL ELSE NEW END; END $$;"
+        "CREATE TRIGGER keep BEFORE UPDATE ON item FOR EACH ROW EXECUTE FUNCTION keep()"
+    )
+    claim = queue.claim()
+    assert claim.keys == ["2", "4"]
+    assert [queue.status(n) for n in (1, 2, 3, 4)] == ["Queued", "Processing", "Queued", "Processing"]
+    assert queue.claim().reason == "empty"
+
+
 def test_success_after_a_failure_clears_the_error_and_the_ledger(db: psycopg.Connection) -> None:
     queue = Queue(db, 1)
     queue.set("Queued")
