@@ -26,10 +26,22 @@ from listener.discover import discover
 from listener.postgres.throwaway import throwaway
 from listener.schema import migrate
 from listener.seeds import cron_every
-from listener.settings import Settings
+from listener.settings import Settings, variables
 
 DOCS = Path(__file__).parent
 ENV_EXAMPLE = DOCS.parent / ".env.example"
+SITE = DOCS.parent / "mkdocs.yml"
+
+_CHAPTERS = {
+    "Start here": "quickstart tour pipeline web migrate",
+    "How to": "howto/register-a-table howto/write-a-workflow testing howto/change-a-schedule howto/pause-and-resume"
+    " howto/retry-failed-items howto/give-people-rights howto/monitor",
+    "Run it": "howto/ready-for-production howto/docker howto/systemd howto/kubernetes howto/pgbouncer"
+    " howto/verify-a-deploy howto/upgrade-and-roll-back runbook scale",
+    "Look up": "sql settings cli network",
+    "What to expect": "reliability performance performance-pipeline",
+}
+_FOLDERS = {"On a managed PostgreSQL": "managed", "Why it is so": "explanation", "Decisions": "decisions"}
 
 _FUNCTIONS = """
 SELECT p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), obj_description(p.oid, 'pg_proc')
@@ -74,7 +86,7 @@ def write(url: str) -> dict[Path, str]:
             "reading": figures.reading,
         }
         written = {page: _fill(page.read_text(), regions) for page in pages()}
-        return {**written, ENV_EXAMPLE: "\n".join((*_env_example(db), ""))}
+        return {**written, ENV_EXAMPLE: "\n".join((*_env_example(db), "")), SITE: _site()}
 
 
 def pages() -> list[Path]:
@@ -124,11 +136,11 @@ def _env_example(db: psycopg.Connection) -> Iterator[str]:
     yield "# Written by `make reference`; docs/settings.md says more."
     seen: set[str] = set()
     for title, kind in _kinds():
-        yield from ("", f"# --- {title} ---")
-        for name, field, meaning in _fields(kind):
-            if name not in seen:
-                seen.add(name)
-                yield from ("", *(f"# {line}" for line in meaning.splitlines()), f"{name}={_default(field)}")
+        new = [setting for setting in _fields(kind) if setting[0] not in seen]
+        seen |= {name for name, _, _ in new}
+        yield from ("", f"# --- {title} ---") if new else ()
+        for name, field, meaning in new:
+            yield from ("", *(f"# {line}" for line in meaning.splitlines()), f"{name}={_default(field)}")
     yield from ("", "# --- Schedules ---", "")
     yield "# Applied when a database is first set up and by `scrapersky schedules apply`; after that it is the truth."
     yield "# Minutes must divide an hour, or be whole hours that divide a day."
@@ -153,11 +165,8 @@ def _kinds() -> Iterator[tuple[str, type[BaseSettings]]]:
 
 def _fields(kind: type[BaseSettings]) -> Iterator[tuple[str, FieldInfo, str]]:
     texts = _docstrings(kind)
-    for name, field in kind.model_fields.items():
-        alias = field.validation_alias
-        # an alias is the variable's whole name: several classes share it
-        variable = alias if isinstance(alias, str) else f"{kind.model_config.get('env_prefix', '')}{name}"
-        yield variable.upper(), field, texts.get(name, "")
+    for variable, name, field in variables(kind):
+        yield variable, field, texts.get(name, "")
 
 
 def _docstrings(kind: type[BaseSettings]) -> dict[str, str]:
@@ -175,6 +184,8 @@ def _default(field: FieldInfo) -> str:
     value: Any = field.default
     if value is None or value == ():
         return ""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -197,20 +208,33 @@ def _trimmed(text: str) -> list[str]:
 
 def _pages() -> Iterator[str]:
     """Every page with its first sentence, so that none is forgotten."""
-    titles = {
-        ".": "Start here",
-        "howto": "How to",
-        "managed": "On a managed PostgreSQL",
-        "explanation": "Why it is so",
-        "decisions": "Decisions",
-    }
-    for folder, title in titles.items():
+    for title, chapter in chapters().items():
         yield from (f"## {title}", "", "| page | what it is about |", "|---|---|")
-        for page in pages():
-            name = page.relative_to(DOCS)
-            if str(name.parent) == folder and name.name != "index.md":
-                yield f"| [{_title(page)}]({name}) | {_cell(_first_sentence(page))} |"
+        for page in chapter:
+            yield f"| [{_title(page)}]({page.relative_to(DOCS)}) | {_cell(_first_sentence(page))} |"
         yield ""
+
+
+def chapters() -> dict[str, list[Path]]:
+    """Every page but the index, in the order in which one needs them."""
+    found = {title: [DOCS / f"{name}.md" for name in names.split()] for title, names in _CHAPTERS.items()}
+    for title, folder in _FOLDERS.items():
+        found[title] = sorted((DOCS / folder).glob("*.md"))
+    listed = [page for chapter in found.values() for page in chapter]
+    if odd := set(listed) ^ (set(pages()) - {DOCS / "index.md"}):
+        raise ValueError(f"say in _CHAPTERS where these belong: {', '.join(sorted(map(str, odd)))}")
+    return found
+
+
+def _site() -> str:
+    """mkdocs.yml with the same chapters as its navigation."""
+    lines = ["nav:", "  - Home: index.md"]
+    for title, chapter in chapters().items():
+        lines.append(f"  - {title}:")
+        lines += [f'      - "{_title(page)}": {page.relative_to(DOCS)}' for page in chapter]
+    text = SITE.read_text()
+    begin, end = "# begin nav, written by `make reference`\n", "# end nav\n"
+    return text.partition(begin)[0] + begin + "\n".join(lines) + "\n" + end + text.partition(end)[2]
 
 
 def _title(page: Path) -> str:
@@ -222,7 +246,7 @@ def _first_sentence(page: Path) -> str:
     paragraphs = re.split(r"\n\s*\n", page.read_text())
     prose = next((p for p in paragraphs if re.match(r"[A-Z`*]", p)), "")
     plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(prose.split()))
-    return re.split(r"(?<=[.:?!]) ", plain)[0].rstrip(":")
+    return re.split(r"(?<=[.?!]) ", plain)[0].rstrip(":")
 
 
 def _prose(comment: str | None) -> str:

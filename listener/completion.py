@@ -19,6 +19,7 @@ from listener.faults import (
     is_outage,
     is_passing,
     is_structural,
+    where,
     words,
 )
 from listener.metrics import LaneMetrics, bucket
@@ -65,6 +66,7 @@ class Completion:
         self._taken = taken
         self._settled = settled
         self._pausing = pausing
+        self._own_save = workflow.save
         self._save = _saver(workflow)
         self._outbox: list[Outcome] = []
         self._now = asyncio.Event()
@@ -183,7 +185,8 @@ class Completion:
             await self._commit(run, outcomes[:middle])
             await self._commit(run, outcomes[middle:])
         elif isinstance(outcomes[0], Success):
-            self._log.warning("save failed", extra={"item": outcomes[0].job.key, "error": describe(cause)})
+            at = where(cause, self._own_save)
+            self._log.warning("save failed", extra={"item": outcomes[0].job.key, "error": describe(cause), "at": at})
             await self._commit(run, [_failed(outcomes[0], cause)])
         else:
             # not even its failure can be written; without a heartbeat the database rescues what is left of the run

@@ -1,4 +1,4 @@
-"""The one exception whose text is meant for the person at the keyboard."""
+"""The exceptions whose text is meant for the person at the keyboard."""
 
 
 class UserError(Exception):
@@ -14,3 +14,13 @@ class UserError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".rstrip()
+
+
+class UnregisteredError(UserError):
+    """A workflow that is installed here and has no row in this database: nothing is broken, there is nothing to do."""
+
+    def __init__(self, workflow: str) -> None:
+        super().__init__(
+            f"Workflow {workflow} is not registered in this database.",
+            "Register it with scheduler.create_workflow(); its rows stay as they are until then.",
+        )

@@ -1,6 +1,11 @@
 """What kind of trouble an error is. The answer decides whether to try again, split a batch, or give an item up."""
 
 import asyncio
+import functools
+import inspect
+import traceback
+from collections.abc import Callable
+from typing import Any
 
 import psycopg
 
@@ -77,6 +82,17 @@ def describe(error: BaseException) -> str:
     text = words(error) if found is None else str(found.diag.message_primary or found)
     name = type(found or error).__name__
     return storable(f"{name}: {text}" if text else name)
+
+
+def where(error: BaseException, function: Callable[..., Any] | None) -> str | None:
+    """The last line of this function's own file that the error came through, where one wants to look first."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(inspect.unwrap(function), "__code__", None) if function is not None else None
+    if code is None:
+        return None
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == code.co_filename]
+    return f"{own[-1].filename}:{own[-1].lineno} in {own[-1].name}" if own else None
 
 
 def words(error: BaseException) -> str:

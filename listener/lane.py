@@ -6,6 +6,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
+from types import CoroutineType
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from listener.begun import Begun
 from listener.completion import Completion
 from listener.database import Database
 from listener.engine import Claim
-from listener.errors import UserError
+from listener.errors import UnregisteredError, UserError
 from listener.faults import describe, is_cancelled, is_passing, storable, words
 from listener.heartbeat import Heartbeat
 from listener.items import Loader, NoLoader, UnloadableError, loader_for
@@ -277,10 +278,7 @@ class Lane:
             claim, loaded = await loader.claim(transaction, name, listener)
         self._in_doubt = False
         if claim is None:
-            raise UserError(
-                f"Workflow {name} is not registered in this database.",
-                "Register it with scheduler.create_workflow(); its rows stay as they are until then.",
-            )
+            raise UnregisteredError(name)
         self._recovered()
         self._concurrency, self._max_instances = claim.terms.concurrency, claim.terms.max_instances
         self._enough = max(claim.terms.batch_size, claim.terms.concurrency)
@@ -352,10 +350,12 @@ class Lane:
 
     def _stumble(self, error: Exception) -> None:
         """The lane cannot claim: say so once, wait longer each time, and a bell does not shorten it."""
+        self._metrics.registered = not isinstance(error, UnregisteredError)
         self._trouble(describe(error) if not isinstance(error, UserError) else str(error), passing=is_passing(error))
         delay = self._backoff.next()
-        if is_passing(error):
-            # a server that is back must not be kept waiting longer than a lost notification would
+        if is_passing(error) or not self._metrics.registered:
+            # a server that is back, or a workflow just registered, must not be kept waiting longer than a lost
+            # notification would
             delay = min(delay, self.poll_seconds)
         self._not_before = time.monotonic() + delay
         self._next_poll = min(self._next_poll, self._not_before)
@@ -364,12 +364,14 @@ class Lane:
     def _trouble(self, problem: str, *, passing: bool = False) -> None:
         if self._metrics.problem != problem:
             self._metrics.problem = problem
-            self._log.log(30 if passing else 40, "this workflow cannot run here", extra={"error": problem})
+            level = 20 if not self._metrics.registered else 30 if passing else 40
+            self._log.log(level, "this workflow cannot run here", extra={"error": problem})
 
     def _recovered(self) -> None:
         if self._metrics.problem is not None and self._backoff.failures:
             self._log.info("runs again", extra={"failures": self._backoff.failures})
             self._metrics.problem = None
+        self._metrics.registered = True
         self._backoff.reset()
 
     # -- working -------------------------------------------------------------------------------------------------------
@@ -430,6 +432,8 @@ class Lane:
                     async with asyncio.timeout(timeout) as job.timer:
                         await begun
                 result = begun.result
+                if type(result) is CoroutineType:
+                    refuse_coroutine("work", result, awaited=True)
             else:
                 async with asyncio.timeout(timeout) as job.timer:
                     result = await self._threads.call(self.workflow.work, job.item, tools)

@@ -112,5 +112,7 @@ def _redacted(value: Any) -> Any:
 def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3f}"
+    if isinstance(value, list | tuple):
+        return ",".join(map(_shown, value))
     text = redact(str(value))
     return repr(text) if any(character.isspace() for character in text) or not text else text

@@ -45,6 +45,8 @@ class LaneMetrics:
     """When it last asked for work, whether or not there was any (Unix time)."""
     problem: str | None = None
     """What keeps this lane from working, in words."""
+    registered: bool = True
+    """Whether the database knows this workflow; one that it does not know is nobody's trouble."""
     durations: list[int] = field(default_factory=lambda: [0] * BUCKETS)
     busy_seconds: float = 0.0
     """The sum of those durations."""
@@ -80,6 +82,8 @@ class Metrics:
     """When the event loop last turned (monotonic)."""
     draining: bool = False
     lanes: dict[str, LaneMetrics] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    """What was found installed and cannot be loaded, and why."""
     gauges: list[Callable[[], None]] = field(default_factory=list)
     """Called before reading, so that counting costs nothing while nobody looks."""
 
@@ -94,10 +98,14 @@ class Metrics:
         shown["loop_lag_seconds"] = round(time.monotonic() - shown.pop("loop_turned"), 3)
         return shown
 
+    def problems(self) -> dict[str, str]:
+        """Of the lanes that cannot work, what keeps them from it."""
+        return {name: lane.problem for name, lane in self.lanes.items() if lane.problem}
+
     def brief(self) -> dict[str, Any]:
         """What the database keeps about this listener with each heartbeat."""
         self._gauge()
-        problems = {name: lane.problem for name, lane in self.lanes.items() if lane.problem}
+        problems = self.broken | {name: text for name, text in self.problems().items() if self.lanes[name].registered}
         return {
             "listening": self.listening,
             "draining": self.draining,

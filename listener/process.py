@@ -2,10 +2,11 @@
 
 import asyncio
 import gc
+import logging
 import re
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -16,14 +17,15 @@ from listener.alerts import Alerts
 from listener.backoff import Backoff
 from listener.clock import Clock
 from listener.database import Database, connection_string
+from listener.discover import Broken
 from listener.doorbell import Doorbell
-from listener.errors import UserError
+from listener.errors import UnregisteredError, UserError
 from listener.faults import describe, is_cancelled
 from listener.heartbeat import Heartbeat
 from listener.lane import Lane, Surroundings
 from listener.logs import log_of
 from listener.metrics import Metrics
-from listener.redact import know_url
+from listener.redact import know_url, redact
 from listener.settings import Settings
 from listener.share import share
 from listener.sweep import FEW, Sweep
@@ -62,9 +64,12 @@ class Listener:
         *,
         toolbox: Toolbox | None = None,
         traces: Traces | None = None,
+        broken: Iterable[Broken] = (),
     ) -> None:
         self.id: UUID = uuid4()
         self.metrics = Metrics()
+        # by the name of the entry point, which is nearly always the workflow's: what the doctor and why() then say
+        self.metrics.broken = {one.entry.name: redact(f"cannot be loaded: {one}") for one in broken}
         self._url = url
         self._workflows = dict(workflows)
         self._settings = settings
@@ -225,7 +230,21 @@ class Listener:
             "serving " + (", ".join(terms) or "nothing yet"),
             extra={"listener": str(self.id), "version": __version__, "workflows": [row.name for row in served]},
         )
-        if elsewhere := [row.name for row in registered if row.name not in self._workflows]:
+        if unregistered := sorted(set(self._workflows) - {row.name for row in served}):
+            for name in unregistered:
+                # said here once for all, not by each lane
+                lane = self.metrics.lane(name)
+                lane.registered, lane.problem = False, str(UnregisteredError(name))
+            # asked for by name, it is missed; else it came along with a package and is not wanted here
+            _log.log(
+                logging.WARNING if self._settings.listener_workflows else logging.INFO,
+                "installed, but not registered in this database: nothing to do for them"
+                " until scheduler.create_workflow()",
+                extra={"workflows": unregistered},
+            )
+        elsewhere = [row.name for row in registered if row.name not in self._workflows]
+        # a listener of chosen workflows leaves the others to others
+        if elsewhere and not self._settings.listener_workflows:
             _log.info(
                 "registered, but without a function here: their items stay Queued", extra={"workflows": elsewhere}
             )

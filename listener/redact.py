@@ -5,18 +5,16 @@ from urllib.parse import unquote
 
 from psycopg import ProgrammingError, conninfo
 
+# Names that smell of a secret, up to the = or : behind them
+_NAMED = r"(?:api[_-]?key|key|token|secret|passw(?:or)?d|pwd|signature|sig|auth|credential)[\"']?\s*[=:]\s*"
+
 _RULES = (
     # user:password@ in a URL
     (re.compile(r"(://)[^/@\s]+@"), r"\1***@"),
-    # key=value and "key": "value" for names that smell of a secret
-    (
-        re.compile(
-            r"((?:api[_-]?key|key|token|secret|passw(?:or)?d|pwd|signature|sig|auth|credential)[\"']?\s*[=:]\s*[\"']?)"
-            r"[^\s&\"',;)]+",
-            re.IGNORECASE,
-        ),
-        r"\1***",
-    ),
+    # "key": "a value" and key='a value', to the closing quote; then key=value
+    (re.compile(rf"({_NAMED}\")[^\"\n]+\"", re.IGNORECASE), r'\1***"'),
+    (re.compile(rf"({_NAMED}')[^'\n]+'", re.IGNORECASE), r"\1***'"),
+    (re.compile(rf"({_NAMED}[\"']?)[^\s&\"',;)]+", re.IGNORECASE), r"\1***"),
     # Authorization headers of any scheme, and cookies
     (
         re.compile(

@@ -3,13 +3,14 @@
 import difflib
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
 from psycopg import ProgrammingError, conninfo
 from pydantic import Field, ValidationError, field_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from listener.discover import choose
@@ -52,6 +53,7 @@ class Settings(BaseSettings):
     alert_webhook_url: str | None = None
     """Gets a small JSON when a breaker opens, dead letters rise or a schedule is late, and when that is over."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """DEBUG, INFO, WARNING or ERROR."""
     log_format: Literal["auto", "text", "json"] = "auto"
     """auto: text on a terminal, JSON elsewhere."""
 
@@ -109,6 +111,8 @@ class Configuration:
     """Those this process runs."""
     own: dict[str, Any]
     """Each workflow's own settings, for those that have any."""
+    doubts: tuple[str, ...] = ()
+    """Variables that look like a setting with a typing error, but may be somebody else's: to be warned of."""
 
 
 def read(
@@ -118,7 +122,8 @@ def read(
     complaints: list[str] = []
     everything = environment(env_file)
     settings = _build(Settings, complaints, env_file, overrides)
-    complaints += _misspelt(everything)
+    misspelt, doubts = _misspelt(everything, installed.values())
+    complaints += misspelt
     chosen = dict(installed)
     if settings is not None:
         try:
@@ -138,7 +143,16 @@ def read(
     complaints += complaints_about_retired(chosen.values(), everything)
     if settings is None or complaints:
         raise _refusal(complaints)
-    return Configuration(settings, chosen, own)
+    return Configuration(settings, chosen, own, tuple(doubts))
+
+
+def variables(kind: type[BaseSettings]) -> Iterator[tuple[str, str, FieldInfo]]:
+    """Each setting of a class: its variable, its name in the class, and what is known of it."""
+    for name, field in kind.model_fields.items():
+        alias = field.validation_alias
+        # an alias is the variable's whole name: several classes share it
+        variable = alias if isinstance(alias, str) else f"{kind.model_config.get('env_prefix') or ''}{name}"
+        yield variable.upper(), name, field
 
 
 def environment(env_file: str | None = ENV_FILE) -> dict[str, str]:
@@ -166,7 +180,8 @@ def _lines(error: ValidationError, prefix: str, aliases: Collection[str] = ()) -
     """One line a bad value. Never the value of a URL: it may hold a password."""
     lines = []
     for problem in error.errors(include_url=False):
-        place = "_".join(str(part) for part in problem["loc"])
+        # a number in it counts the parts of a list, which is one variable
+        place = "_".join(part for part in problem["loc"] if isinstance(part, str))
         # an alias is the whole name of a variable
         name = (place if place in aliases else prefix + place).upper() if place else ""
         message = problem["msg"].removeprefix("Value error, ")
@@ -177,15 +192,28 @@ def _lines(error: ValidationError, prefix: str, aliases: Collection[str] = ()) -
     return lines
 
 
-def _misspelt(everything: Mapping[str, str]) -> list[str]:
-    """A name close to one of ours is a typing error: silently ignored it would be found out at night."""
-    known = [name.upper() for name in Settings.model_fields]
-    ours = [name for name in everything if name.startswith("LISTENER_") and name not in known]
-    return [
-        f"{name}: there is no such setting; did you mean {close[0]}?"
-        for name in ours
-        if (close := difflib.get_close_matches(name, known, n=1, cutoff=0.8))
-    ]
+def _misspelt(everything: Mapping[str, str], installed: Iterable[Workflow[Any, Any]]) -> tuple[list[str], list[str]]:
+    """Names close to one of ours: a typing error that is silently ignored would be found out at night.
+
+    Below a prefix of ours it is refused. Elsewhere, as in WEB_USER, it may be another program's: one is warned of it.
+    """
+    known, prefixes, retired = {name for name, _, _ in variables(Settings)}, {"LISTENER_"}, set[str]()
+    for workflow in installed:
+        prefixes.add(workflow.env_prefix)
+        known |= {workflow.env_prefix + field.upper() for field in Seed.model_fields}
+        retired |= {prefix + field.upper() for prefix in workflow.retired_env_prefixes for field in Seed.model_fields}
+        if workflow.settings is not None:
+            known |= {name for name, _, _ in variables(workflow.settings)}
+            prefixes.add(str(workflow.settings.model_config.get("env_prefix") or "LISTENER_").upper())
+    wrong: list[str] = []
+    doubts: list[str] = []
+    for name in everything:
+        if name not in known | retired:
+            ours = name.startswith(tuple(prefixes))
+            if close := difflib.get_close_matches(name, known, n=1, cutoff=0.8 if ours else 0.88):
+                line = f"{name}: there is no such setting; did you mean {close[0]}?"
+                (wrong if ours else doubts).append(line)
+    return wrong, doubts
 
 
 def _refusal(complaints: list[str]) -> UserError:

@@ -12,7 +12,7 @@ from listener.errors import UserError
 from listener.process import Listener
 from listener.settings import Settings
 from listener.tools import Clock, Toolbox, Tools
-from listener.workflow import Done, Final, Workflow, is_async
+from listener.workflow import Done, Final, Workflow, is_async, refuse_coroutine
 
 if TYPE_CHECKING:
     import httpx
@@ -43,6 +43,7 @@ async def run_item(
             result = await workflow.work(item, tools)
         else:
             result = await asyncio.to_thread(workflow.work, item, tools)
+        refuse_coroutine("work", result, awaited=is_async(workflow.work))
     finally:
         if http is None:
             await box.close()
@@ -100,7 +101,7 @@ async def _work_off(listener: Listener, running: "asyncio.Task[int]") -> None:
         ready.cancel()
         running.result()  # raises why it did not even start
     await listener.exhaust()
-    if problems := listener.metrics.brief().get("problems"):
+    if problems := listener.metrics.problems():
         raise AssertionError(f"not drained: {problems}")
 
 

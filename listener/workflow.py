@@ -162,11 +162,13 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-def refuse_coroutine(what: str, result: Any) -> None:
-    """A plain function that returns a coroutine has done nothing yet, and nobody would ever run it."""
+def refuse_coroutine(what: str, result: Any, *, awaited: bool = False) -> None:
+    """What is still to be awaited has done nothing yet, and nobody would ever run it."""
     if inspect.isawaitable(result):
         if inspect.iscoroutine(result):
             result.close()
+        if awaited:
+            raise TypeError(f"{what} returned something that is still to be awaited: write 'return await ...'")
         raise TypeError(f"{what} is a plain function, but returned something to await: declare it with 'async def'")
 
 

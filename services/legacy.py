@@ -6,7 +6,7 @@ workflow again is the way back: the engine leaves the table as it found it.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -137,6 +137,8 @@ class Shadow:
     completed: int = 0
     next_keys: tuple[str, ...] = ()
     """What the first dispatch would mark Queued, in its order."""
+    adopted: str = ""
+    """The workflow that has taken it over already."""
 
 
 def named(name: str) -> Old:
@@ -153,7 +155,7 @@ def look(url: str, old: Old, schema: str = "public", zombie_minutes: int = ZOMBI
         with session(url, _LOOK_SECONDS) as db, db.transaction():
             db.execute("SET TRANSACTION READ ONLY")
             found = _find(db, old, schema)
-            return _count(db, found, zombie_minutes)
+            return replace(_count(db, found, zombie_minutes), adopted=_adopted(db, found))
     except UserError as error:
         return Shadow(old, error.message, error.hint)
 
@@ -183,6 +185,18 @@ def adopt(
 def way_back(name: str) -> str:
     """The one statement that undoes `adopt`."""
     return f"SELECT scheduler.drop_workflow('{name}', force => true);"
+
+
+def _adopted(db: psycopg.Connection, found: Found) -> str:
+    if one(db, "SELECT to_regclass('scheduler.workflow')") is None:
+        return ""
+    name = one(
+        db,
+        "SELECT name FROM scheduler.workflow WHERE relation::oid = %s::regclass AND status_column = %s",
+        _text(found),
+        found.old.status,
+    )
+    return str(name or "")
 
 
 def _register(db: psycopg.Connection, name: str, found: Found, *, paused: bool) -> list[str]:
@@ -222,7 +236,7 @@ def _requeue_zombies(db: psycopg.Connection, name: str, found: Found, minutes: i
     left = _count(db, found, minutes).young
     facts = [f"{moved} zombies in {found.words['processing']!r} queued again"]
     if left:
-        facts.append(f"{left} rows changed less than {minutes} minutes ago are left alone: adopt once more, later")
+        facts.append(f"left alone, changed less than {minutes} minutes ago: {left}; adopt once more, later")
     return facts
 
 

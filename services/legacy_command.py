@@ -52,9 +52,23 @@ def adopt_legacy(
 
 
 def _show(shadows: list[legacy.Shadow]) -> None:
-    names = ["workflow", "table", "queued", "ready", "zombies", "just begun", "failed", "done", "queued first"]
+    names = [
+        "workflow",
+        "table",
+        "queued",
+        "ready",
+        "zombies",
+        "just begun",
+        "failed",
+        "done",
+        "queued first",
+        "adopted as",
+    ]
     rows = [
-        (s.old.name, s.old.table, s.queued, s.ready, s.zombies, s.young, s.failed, s.completed, _brief(s.next_keys))
+        (
+            *(s.old.name, s.old.table, s.queued, s.ready, s.zombies, s.young, s.failed, s.completed),
+            *(_brief(s.next_keys), s.adopted),
+        )
         for s in shadows
         if not s.problem
     ]

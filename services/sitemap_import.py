@@ -240,4 +240,12 @@ def _arrays(pages: list[PageRow]) -> dict[str, list[object]]:
     return dict(zip(_ARRAYS.split(), map(list, zip(*pages, strict=True)), strict=True))
 
 
-sitemap_import = Workflow("sitemap_import", SitemapFile, work, save, settings=CrawlSettings)
+sitemap_import = Workflow(
+    "sitemap_import",
+    SitemapFile,
+    work,
+    save,
+    settings=CrawlSettings,
+    # once one scheduler of all that has to do with sitemaps
+    retired_env_prefixes=("SITEMAP_SCHEDULER_",),
+)

@@ -1,10 +1,13 @@
 """The PostgreSQL servers tests can run on: a private throw-away cluster, a container, or one that a URL names."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote, urlencode
 
 import psycopg
 import pytest
@@ -14,7 +17,7 @@ from listener.errors import UserError
 from listener.postgres import choose, packages, wheel
 from listener.postgres.choose import URL_VARIABLE, Choice
 from listener.postgres.home import Say
-from listener.postgres.server import Server, best, find
+from listener.postgres.server import Server, ask, best, find, major_of
 from listener.postgres.throwaway import Throwaway, throwaway
 from tests import unpacked
 
@@ -63,7 +66,14 @@ class Remote:
             self.server = _ask(connection)
 
     def url(self, dbname: str) -> str:
-        return conninfo.make_conninfo(self._url, dbname=dbname)
+        # a URI, as those of the other servers are: not every library reads libpq's own spelling
+        given = {name: str(value) for name, value in conninfo.conninfo_to_dict(self._url).items()}
+        server = {name: quote(given.pop(name, ""), safe="") for name in ("user", "password", "host", "port")}
+        given.pop("dbname", None)
+        return (
+            f"postgresql://{server['user']}:{server['password']}@{server['host']}:{server['port']}/{quote(dbname)}"
+            + (f"?{urlencode(given)}" if given else "")
+        )
 
     def create_database(self, name: str, template: str | None = None) -> str:
         source = sql.Identifier(template or "template1")
@@ -103,6 +113,16 @@ def _ask(connection: psycopg.Connection, programs: Server | None = None) -> Serv
     assert row is not None
     version, cron, check, cron_database, loaded = row
     return ServerInfo(version, cron if loaded else None, check, cron_database if loaded else None, programs)
+
+
+def program_of(server: ServerInfo, name: str) -> Path:
+    """The server's own psql or pg_dump, else the one on this machine; skips the test where none can be used."""
+    found = server.programs.program(name) if server.programs else Path(shutil.which(name) or "nowhere")
+    if not found.exists():
+        pytest.skip(f"{name} is not on this machine")
+    if name == "pg_dump" and (version := major_of(ask(found, "--version"))) < major_of(server.version):
+        pytest.skip(f"pg_dump {version} refuses a server of version {server.version}")
+    return found
 
 
 def prepare(kind: str, say: Say) -> None:

@@ -1,7 +1,6 @@
 """`scrapersky db`: the private PostgreSQL of this project."""
 
 import json
-import os
 import shutil
 import subprocess
 from dataclasses import asdict
@@ -14,7 +13,7 @@ from listener.cli.say import say
 from listener.errors import UserError
 from listener.postgres.choose import URL_VARIABLE
 from listener.postgres.home import LOCAL_VARIABLE
-from listener.postgres.provide import existing, provide
+from listener.postgres.provide import existing, named_url, provide
 
 STOPPED = 3
 """The exit code of `status` when nothing runs, the same as pg_ctl's."""
@@ -80,7 +79,7 @@ def status(
         for name, value in shown.items():
             if value is not None:
                 typer.echo(f"{name:<10} {value}")
-    if os.environ.get(URL_VARIABLE):
+    if named_url():
         say(f"{URL_VARIABLE} is set: other commands use that database, not this one.")
     if found.state != "running":
         raise typer.Exit(STOPPED)
@@ -88,11 +87,11 @@ def status(
 
 @app.command()
 def url(directory: Directory = None) -> None:
-    """Print the connection URL, password included. With DATABASE_URL set, print that.
+    """Print the connection URL, password included. With DATABASE_URL set, also in .env, print that.
 
     Example: psql "$(scrapersky db url)"
     """
-    typer.echo(os.environ.get(URL_VARIABLE) or existing(directory, say=say).url())
+    typer.echo(named_url() or existing(directory, say=say).url())
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -101,7 +100,7 @@ def psql(context: typer.Context, directory: Directory = None) -> None:
 
     Example: scrapersky db psql -c 'SELECT * FROM scheduler.status'
     """
-    named = os.environ.get(URL_VARIABLE)
+    named = named_url()
     if named:
         program = shutil.which("psql")
         if program is None:

@@ -25,7 +25,7 @@ def listen(
     """
     # SQLAlchemy and pydantic take a moment to import, which the other commands need not wait for.
     from listener import logs, traces
-    from listener.discover import discover
+    from listener.discover import find
     from listener.settings import read
 
     logs.configure()
@@ -33,9 +33,13 @@ def listen(
         **({"listener_workflows": workflows} if workflows else {}),
         **({"listener_poll_only": True} if poll_only else {}),
     }
-    installed = discover()
+    installed, broken = find()
+    for one in broken:
+        one.log()
     configuration = read(installed, **overrides)
     logs.configure(configuration.settings.log_level, configuration.settings.log_format)
+    for doubt in configuration.doubts:
+        logs.log_of("settings").warning(doubt)
 
     async def run() -> None:
         from listener.errors import UserError
@@ -51,7 +55,13 @@ def listen(
 
         settings = configuration.settings
         listener = Listener(
-            url_of(settings), configuration.workflows, settings, configuration.own, traces=traces.configured()
+            url_of(settings),
+            configuration.workflows,
+            settings,
+            configuration.own,
+            traces=traces.configured(),
+            # whoever runs some has not asked for the others
+            broken=() if settings.listener_workflows else broken,
         )
         logs.identify(listener=str(listener.id))
         reloads: set[asyncio.Task[None]] = set()

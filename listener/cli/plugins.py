@@ -1,4 +1,5 @@
-"""Commands that other packages bring, ours in services/ too, by the entry-point group `scrapersky.commands`.
+"""What other packages bring, ours in services/ too: commands, by the entry-point group `scrapersky.commands`, and
+workflows.
 
 Each entry's name is the command's; it names a `typer.Typer` (a noun with verbs) or a plain function. Import only what
 is light at the top of such a module: every start of `scrapersky` imports them all.
@@ -6,10 +7,14 @@ is light at the top of such a module: every start of `scrapersky` imports them a
 
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from listener.cli.say import say
+
+if TYPE_CHECKING:
+    from listener.workflow import Workflow
 
 GROUP = "scrapersky.commands"
 
@@ -31,6 +36,16 @@ def add_commands(app: typer.Typer, found: Iterable[EntryPoint] | None = None) ->
             app.add_typer(loaded, name=entry.name)
         else:
             app.command(entry.name)(loaded)
+
+
+def workflows() -> "dict[str, Workflow[Any, Any]]":
+    """All that can be loaded, for commands that read about them: one line for each that cannot."""
+    from listener.discover import find
+
+    loaded, broken = find()
+    for one in broken:
+        say(f"A workflow cannot be loaded: {one}")
+    return loaded
 
 
 def _name(command: typer.models.CommandInfo) -> str | None:

@@ -87,19 +87,19 @@ def _write(connection: Session, changes: list["Difference"]) -> None:
 
 def check() -> None:
     """Refuse variables that cannot be used, before anything is done."""
-    from listener.discover import discover
+    from listener.cli.plugins import workflows
     from listener.seeds import read_seeds
     from listener.settings import environment
 
-    read_seeds(discover().values(), environment())
+    read_seeds(workflows().values(), environment())
 
 
 def _differences(connection: Session) -> list["Difference"]:
-    from listener.discover import discover
+    from listener.cli.plugins import workflows
     from listener.seeds import differences, read_seeds
     from listener.settings import environment
 
-    installed = discover()
+    installed = workflows()
     seeds = read_seeds(installed.values(), environment())
     names, rows = rows_of(connection, STORED)
     stored = {row[0]: dict(zip(names, row, strict=True)) for row in rows}

@@ -89,13 +89,13 @@ def _seeds(registered: list[str]) -> str | None:
 
     from pydantic import ValidationError
 
-    from listener.discover import discover
+    from listener.cli.plugins import workflows
     from listener.seeds import Seed
     from listener.settings import environment
 
     said: dict[str, dict[str, Any]] = {}
     everything = environment()
-    for name, workflow in discover().items():
+    for name, workflow in workflows().items():
         try:
             seed = Seed.read(workflow.env_prefix, everything)
         except ValidationError:

@@ -14,7 +14,7 @@ from listener.cli.db import Directory
 from listener.cli.say import say
 from listener.postgres.choose import URL_VARIABLE
 from listener.postgres.port import ADDRESS, first_free
-from listener.postgres.provide import existing, provide
+from listener.postgres.provide import existing, named_url, provide
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ def up(directory: Directory = None) -> None:
     from listener.settings import environment
     from listener.web.server import DEFAULT_PORT
 
+    if named := named_url():
+        os.environ[URL_VARIABLE] = named  # in .env it counts as well
     ran_before = existing(directory, say=say).status().state == "running"
     provided = provide(directory, say=say)
     os.environ[URL_VARIABLE] = provided.url  # for the parts, and for migrating

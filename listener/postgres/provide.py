@@ -55,10 +55,14 @@ def provide(local: Path | None = None, *, say: Say) -> Provided:
     return Provided(private.url(), private)
 
 
+def named_url() -> str | None:
+    """DATABASE_URL, also in .env; the environment wins."""
+    return os.environ.get(URL_VARIABLE) or dotenv_values(".env").get(URL_VARIABLE) or None
+
+
 def find_url() -> str:
-    """The database of this project: DATABASE_URL, also in .env, else the private PostgreSQL."""
-    named = os.environ.get(URL_VARIABLE) or dotenv_values(".env").get(URL_VARIABLE)
-    return named or existing(say=quiet).url()
+    """The database of this project: the one that is named, else the private PostgreSQL."""
+    return named_url() or existing(say=quiet).url()
 
 
 def _require_reachable(url: str) -> None:

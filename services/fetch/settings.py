@@ -26,6 +26,7 @@ class FetchSettings(PipelineSettings):
     allow_private: bool = False
     """Fetch from private and loopback addresses too. For a network of your own only."""
     ports: Annotated[tuple[int, ...], NoDecode] = (80, 443)
+    """Ports that are fetched from, separated by commas."""
     replay: Annotated[tuple[Replay, ...], NoDecode] = ()
     """Hosts served from elsewhere: `*.example.test:443=127.0.0.1:8123, …`. See services.fetch.replay."""
     proxy_url: str | None = None
@@ -44,10 +45,13 @@ class FetchSettings(PipelineSettings):
     patience_seconds: float = Field(default=30.0, ge=0, le=3600)
     """The longest wait for a host's turn; beyond it the item is tried again later."""
     connect_seconds: float = Field(default=10.0, gt=0, le=600)
+    """For reaching a host, TLS included."""
     read_seconds: float = Field(default=15.0, gt=0, le=600)
+    """From one piece of an answer to the next."""
     total_seconds: float = Field(default=45.0, gt=0, le=3600)
     """For one answer from the look-up of its name to its last byte, redirects included; waiting for turns is not."""
     redirects: int = Field(default=5, ge=0, le=20)
+    """Most of them that are followed for one page."""
     body_bytes: int = Field(default=10 * MEBIBYTE, ge=1024, le=1024 * MEBIBYTE)
     """The largest body, counted after decompression, where a caller names no limit of its own."""
     ratio: int = Field(default=200, ge=10, le=2000)

@@ -5,10 +5,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT left(
-        regexp_replace(regexp_replace(regexp_replace(regexp_replace(left(message, 8192),
+        regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(left(message, 8192),
             -- user:password@ in a URL
             '(://)[^/@\s]+@', '\1***@', 'g'),
-            -- key=value and "key": "value" for names that smell of a secret
+            -- "key": "a value" and key='a value' for names that smell of a secret, to the closing quote; then key=value
+            '(?i)((?:api[_-]?key|key|token|secret|passw(?:or)?d|pwd|signature|sig|auth|credential)["'']?\s*[=:]\s*")[^"\n]+"', '\1***"', 'g'),
+            '(?i)((?:api[_-]?key|key|token|secret|passw(?:or)?d|pwd|signature|sig|auth|credential)["'']?\s*[=:]\s*'')[^''\n]+''', '\1***''', 'g'),
             '(?i)((?:api[_-]?key|key|token|secret|passw(?:or)?d|pwd|signature|sig|auth|credential)["'']?\s*[=:]\s*["'']?)[^\s&"'',;)]+', '\1***', 'g'),
             -- Authorization headers of any scheme
             '(?i)(authorization["'']?\s*[:=]\s*["'']?(?:\w+\s+)?|\m(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}', '\1***', 'g'),

@@ -236,6 +236,8 @@ AS $$
            'Its items stay Queued. Install the package that brings it where a listener runs and restart that; or pause it until then.', format('SELECT scheduler.pause(%L, ''no function installed'');', w.name)
     FROM scheduler.workflow AS w
     WHERE EXISTS (SELECT FROM alive) AND NOT scheduler._listened(w.name) AND w.paused_at IS NULL
+      -- one that has it and cannot use it says more
+      AND NOT EXISTS (SELECT FROM alive AS l WHERE l.detail -> 'problems' ? w.name)
     UNION ALL
     SELECT 'warning', 'listener_problem', p.key, format('the listener on %s (process %s) cannot work on it', l.host, l.pid), p.value, '-- no SQL can: put right what it says, in its code or its environment'
     FROM alive AS l, jsonb_each_text(CASE WHEN jsonb_typeof(l.detail -> 'problems') = 'object' THEN l.detail -> 'problems' ELSE '{}' END) AS p

@@ -22,10 +22,12 @@ AS $$
             THEN format('%s run(s) are open, which is max_instances', w.max_instances)
         WHEN w.rate_limit IS NOT NULL AND (SELECT coalesce(sum(r.claimed), 0) FROM scheduler.run AS r WHERE r.workflow = w.name AND r.started_at > now() - w.rate_period) >= w.rate_limit
             THEN format('the rate limit of %s in %s is used up', w.rate_limit, w.rate_period)
-        WHEN NOT scheduler._listened(w.name) THEN 'no listener that knows this workflow is alive: start one with scrapersky listen'
-        ELSE (SELECT format('the listener on %s (process %s) reports: %s', l.host, l.pid, l.detail -> 'problems' ->> w.name)
-              FROM scheduler.listener AS l
-              WHERE l.stopped_at IS NULL AND l.seen_at > now() - interval '1 minute' AND l.detail -> 'problems' ? w.name ORDER BY l.seen_at DESC LIMIT 1) END
+        -- first what a listener says of itself: where its module cannot be loaded, starting another would not help
+        ELSE coalesce(
+            (SELECT format('the listener on %s (process %s) reports: %s', l.host, l.pid, rtrim(l.detail -> 'problems' ->> w.name, '.'))
+             FROM scheduler.listener AS l
+             WHERE l.stopped_at IS NULL AND l.seen_at > now() - interval '1 minute' AND l.detail -> 'problems' ? w.name ORDER BY l.seen_at DESC LIMIT 1),
+            CASE WHEN NOT scheduler._listened(w.name) THEN 'no listener that knows this workflow is alive: start one with scrapersky listen' END) END
     FROM scheduler.state AS s, scheduler.control AS c WHERE s.workflow = w.name
 $$;
 COMMENT ON FUNCTION scheduler._why_not_claimed(scheduler.workflow) IS 'Internal: what keeps the whole workflow from claiming, or NULL.';

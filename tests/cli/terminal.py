@@ -15,13 +15,21 @@ from contextlib import contextmanager
 
 from tests.waiting import PATIENCE
 
+# what is started in a shell's background, such as the tests, ignores Ctrl-C and hands that down; a terminal does not
+_COMMAND = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from listener.cli import main
+main()
+"""
+
 
 class Terminal:
     def __init__(self, columns: int, lines: int, arguments: tuple[str, ...], environment: dict[str, str]) -> None:
         self._screen, inside = pty.openpty()
         fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from listener.cli import main; main()", *arguments],
+            [sys.executable, "-c", _COMMAND, *arguments],
             stdin=inside,
             stdout=inside,
             stderr=inside,

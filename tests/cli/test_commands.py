@@ -102,7 +102,8 @@ def test_doctor_compares_what_the_environment_says(
     scrapersky: Scrapersky, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Queue(db, schedule="*/5 * * * *")
-    monkeypatch.setattr("listener.discover.discover", lambda: {"job": Workflow("job", dict, lambda item, _: item)})
+    workflow = Workflow("job", dict, lambda item, _: item)
+    monkeypatch.setattr("listener.discover.find", lambda: ({"job": workflow}, []))
     monkeypatch.setenv("JOB_SCHEDULER_INTERVAL_MINUTES", "5")
     assert "environment" not in scrapersky("doctor").out
     monkeypatch.setenv("JOB_SCHEDULER_BATCH_SIZE", "7")

@@ -50,8 +50,17 @@ def test_up_runs_a_database_and_a_listener_and_ctrl_c_ends_both(local: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_listener_that_cannot_start_ends_up_with_its_exit_code(database: str) -> None:
-    with terminal("up", columns=200, DATABASE_URL=database, LISTENER_POLL_SECONDS="soon") as screen:
+def test_a_listener_that_cannot_start_ends_up_with_its_exit_code(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database is the one that .env names: not a private one beside it, with half of that file's settings."""
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text(f"DATABASE_URL='{database}'\n")
+    with terminal("up", columns=200, LISTENER_POLL_SECONDS="soon") as screen:
         assert screen.wait() == 1
         assert "LISTENER_POLL_SECONDS" in screen.shown
+        assert "Using the database that DATABASE_URL names" in screen.shown
+    assert not (tmp_path / ".local").exists()
     psycopg.connect(database).close()  # what was running before goes on

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
 import kubernetes_validate
 import psycopg
 import pytest
@@ -15,6 +16,62 @@ from tests.sql.queue import Queue
 FOLDER = DEPLOY / "kubernetes"
 MANIFESTS = [document for path in sorted(FOLDER.glob("*.yaml")) for document in documents(path)]
 CORE = [m for m in MANIFESTS if m["kind"] not in {"Kustomization", "ScaledObject", "TriggerAuthentication"}]
+
+
+def _only(required: str, **properties: Any) -> dict[str, Any]:
+    """An object with these fields and no others."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": required.split(),
+        "properties": {name: {"type": kind} if isinstance(kind, str) else kind for name, kind in properties.items()},
+    }
+
+
+def _keda(**spec: Any) -> dict[str, Any]:
+    metadata = _only("name", name="string")
+    return _only(
+        "apiVersion kind metadata spec", apiVersion={"const": "keda.sh/v1alpha1"}, kind={}, metadata=metadata, **spec
+    )
+
+
+# What we use of KEDA's resources and of its PostgreSQL scaler. KEDA passes every parameter of a trigger as a text.
+KEDA = {
+    "ScaledObject": _keda(
+        spec=_only(
+            "scaleTargetRef triggers",
+            scaleTargetRef=_only("name", apiVersion="string", kind="string", name="string"),
+            minReplicaCount="integer",
+            maxReplicaCount="integer",
+            pollingInterval="integer",
+            cooldownPeriod="integer",
+            triggers={
+                "type": "array",
+                "minItems": 1,
+                "items": _only(
+                    "type metadata",
+                    type={"const": "postgresql"},
+                    authenticationRef=_only("name", name="string", kind="string"),
+                    metadata=_only(
+                        "query targetQueryValue",
+                        query="string",
+                        targetQueryValue="string",
+                        activationTargetQueryValue="string",
+                    ),
+                ),
+            },
+        )
+    ),
+    "TriggerAuthentication": _keda(
+        spec=_only(
+            "secretTargetRef",
+            secretTargetRef={
+                "type": "array",
+                "items": _only("parameter name key", parameter={"const": "connection"}, name="string", key="string"),
+            },
+        )
+    ),
+}
 
 
 def one_of(kind: str, name: str) -> dict[str, Any]:
@@ -31,6 +88,12 @@ def pods() -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("manifest", CORE, ids=lambda m: f"{m['kind']} {m['metadata']['name']}")
 def test_it_is_what_kubernetes_knows(manifest: dict[str, Any]) -> None:
     kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
+
+
+@pytest.mark.parametrize("kind", KEDA)
+def test_it_is_what_keda_knows(kind: str) -> None:
+    (manifest,) = (m for m in MANIFESTS if m["kind"] == kind)
+    jsonschema.validate(manifest, KEDA[kind])
 
 
 def test_kustomize_finds_its_files() -> None:
@@ -61,7 +124,15 @@ def test_an_outage_of_the_database_restarts_nobody() -> None:
     for name in ("listener", "web"):
         (container,) = one_of("Deployment", f"scrapersky-{name}")["spec"]["template"]["spec"]["containers"]
         assert container["livenessProbe"]["httpGet"]["path"] == "/health"
+        assert container.get("startupProbe", container["livenessProbe"])["httpGet"]["path"] == "/health"
         assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
+
+
+def test_a_node_can_be_drained_however_few_listeners_there_are() -> None:
+    budget = one_of("PodDisruptionBudget", "scrapersky-listener")["spec"]
+    assert one_of("ScaledObject", "scrapersky-listener")["spec"]["minReplicaCount"] == 1
+    assert "minAvailable" not in budget
+    assert budget["maxUnavailable"] == 1
 
 
 def test_a_listener_has_time_to_drain_before_it_is_killed() -> None:

@@ -1,14 +1,12 @@
 """A table that was a queue for a while is, to pg_dump, the table it was before."""
 
 import re
-import shutil
 import subprocess
-from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.servers import Postgres
+from tests.servers import Postgres, program_of
 from tests.sql.queue import call, one
 
 # Whatever a table can have that a careless clean-up would take along.
@@ -52,9 +50,7 @@ def reader(db: psycopg.Connection) -> str:
 def test_a_table_is_to_pg_dump_what_it_was_before(
     db: psycopg.Connection, database: str, postgres: Postgres, reader: str
 ) -> None:
-    program = postgres.server.programs.program("pg_dump") if postgres.server.programs else shutil.which("pg_dump")
-    if program is None or not Path(program).exists():
-        pytest.skip("pg_dump is not on this machine")
+    program = program_of(postgres.server, "pg_dump")
 
     def dump() -> str:
         done = subprocess.run([program, '--schema="My Shop"', database], capture_output=True, text=True, check=True)

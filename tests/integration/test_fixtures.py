@@ -2,9 +2,11 @@
 
 import psycopg
 import pytest
+from psycopg import conninfo
+from sqlalchemy import make_url
 
 from tests.conftest import Connect
-from tests.servers import Postgres
+from tests.servers import Postgres, Remote
 
 
 def test_an_empty_database_is_ones_own(empty_database: str, connect: Connect) -> None:
@@ -37,6 +39,16 @@ def test_a_session_without_autocommit_holds_its_transaction(empty_database: str,
     assert reader.execute("SELECT to_regclass('draft')").fetchone() == (None,)
     writer.commit()
     assert reader.execute("SELECT to_regclass('draft')").fetchone() == ("draft",)
+
+
+def test_a_server_that_is_named_is_reached_by_what_every_library_can_read() -> None:
+    named = "host=127.0.0.1 port=5433 user='a b' password='p@/ss' sslmode=disable application_name=x"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Remote, "__init__", lambda self, url: setattr(self, "_url", url))
+        url = Remote(named).url("my db")
+    assert make_url(url).password == "p@/ss"
+    wanted = {**conninfo.conninfo_to_dict(named), "dbname": "my db"}
+    assert conninfo.conninfo_to_dict(url) == wanted
 
 
 def test_pg_cron_survives_the_reset_of_its_database(postgres: Postgres, cron_database: str, connect: Connect) -> None:

@@ -26,7 +26,7 @@ from listener.errors import UserError
 from listener.postgres.choose import URL_VARIABLE
 from listener.share import share
 from tests.conftest import Connect, migrated
-from tests.servers import Postgres
+from tests.servers import Postgres, program_of
 from tests.waiting import PATIENCE, wait_until
 
 REVISIONS = [script.revision for script in ScriptDirectory.from_config(schema._config()).walk_revisions()]
@@ -47,11 +47,9 @@ def program(postgres: Postgres, tmp_path: Path) -> Program:
     """Runs psql or pg_dump of the server under test, from another directory than the project's."""
 
     def run(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        programs = postgres.server.programs
-        found = programs.program(name) if programs else shutil.which(name)
-        if found is None or not Path(found).exists():
-            pytest.skip(f"{name} is not on this machine")
-        return subprocess.run([found, *arguments], capture_output=True, text=True, check=False, cwd=tmp_path)
+        return subprocess.run(
+            [program_of(postgres.server, name), *arguments], capture_output=True, text=True, check=False, cwd=tmp_path
+        )
 
     return run
 

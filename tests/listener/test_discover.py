@@ -34,7 +34,7 @@ def test_one_that_cannot_be_loaded_is_reported_and_the_rest_run(value: str, capl
 def test_of_two_packages_with_one_workflow_the_first_is_used_and_it_is_said(caplog: pytest.LogCaptureFixture) -> None:
     found = discover([_entry("b", "tests.listener.workflows:job"), _entry("a", f"{__name__}:both")])
     assert found["job"] is workflows.job
-    assert "the first is used" in caplog.text
+    assert "the workflow job; the first is used" in caplog.text
 
 
 def test_asking_for_a_workflow_that_is_not_installed_names_those_that_are() -> None:

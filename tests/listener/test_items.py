@@ -128,8 +128,9 @@ def test_a_row_the_listener_may_not_see_is_tried_again_later(bench: Bench) -> No
 
 def test_keys_and_tables_of_any_spelling_are_found(bench: Bench) -> None:
     bench.db.execute('CREATE SCHEMA "Odd"')
-    columns = '"The %s Key" uuid PRIMARY KEY, status text, task text, "100%" text'
-    bench.db.execute(f'CREATE TABLE "Odd"."My Table" ({columns})'.encode())
+    bench.db.execute(
+        'CREATE TABLE "Odd"."My Table" ("The %s Key" uuid PRIMARY KEY, status text, task text, "100%" text)'
+    )
     bench.db.execute("""SELECT scheduler.create_workflow('job', '"Odd"."My Table"', 'status')""")
     bench.db.execute("""INSERT INTO "Odd"."My Table" VALUES (gen_random_uuid(), 'Queued', 'ok')""")
     SEEN.clear()

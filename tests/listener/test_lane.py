@@ -97,6 +97,27 @@ def test_a_table_locked_by_an_alter_holds_up_its_own_lane_only(bench: Bench, mon
     bench.wait_for("Completed")
 
 
+def test_workflows_that_came_along_and_are_not_wanted_here_are_no_trouble(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever installs only the engine must not be greeted by an error for each workflow of the package."""
+    caplog.set_level("INFO")
+    bench.adopt()
+    listener = bench.inside("job", "other")
+    bench.queue("ok")
+    bench.wait_for("Completed")
+    wait_until(lambda: listener.counts("other").asked >= 2, what="two tries")
+    told = [record for record in caplog.records if "not registered" in f"{record.getMessage()}{vars(record)}"]
+    assert [(record.levelname, vars(record)["workflows"]) for record in told] == [("INFO", ["other"])]
+    before = listener.listener.metrics.heartbeats
+    listener.listener._heartbeat.soon()
+    wait_until(lambda: listener.listener.metrics.heartbeats > before, what="a heartbeat")
+    assert one(bench.db, "SELECT count(*) FROM scheduler.doctor() WHERE code = 'listener_problem'") == 0
+    bench.adopt("other", "thing")
+    bench.queue("ok", table="thing")
+    bench.wait_for("Completed", table="thing")
+
+
 def test_a_lane_in_trouble_tells_it_once_and_asks_less_and_less(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     bench.adopt()
     listener = bench.inside()

@@ -69,9 +69,13 @@ def test_a_run_leaves_one_summary_line_and_the_start_names_what_is_served(bench:
 
 @pytest.mark.usefixtures("restored")
 def test_on_a_terminal_a_line_is_for_people_and_elsewhere_for_machines() -> None:
-    for stream, wanted in ((Terminal(), "job: it happened  run=7  why='a b'"), (io.StringIO(), '"run": 7')):
+    for stream, wanted in (
+        (Terminal(), "job: it happened  run=7  why='a b'  names=a,b"),
+        (io.StringIO(), '"run": 7, "why": "a b", "workflow": "job", "names": ["a", "b"]'),
+    ):
         logs.configure(stream=stream)
-        logs.log_of("job").info("it happened", extra={"run": 7, "why": "a b", "workflow": "job"})
+        extra = {"run": 7, "why": "a b", "workflow": "job", "names": ["a", "b"]}
+        logs.log_of("job").info("it happened", extra=extra)
         assert wanted in stream.getvalue()
 
 
@@ -101,7 +105,9 @@ def test_secrets_are_taken_out_of_the_message_the_fields_and_the_traceback(form:
         ("{'authorization': 'abcdef123'}", "{'authorization': '***'}"),
         ("Cookie: a=b; c=d", "Cookie: ***"),
         ("the keyboard is fine", "the keyboard is fine"),
-        ("password='x y'", "password='*** y'"),
+        ("password='x y'", "password='***'"),
+        ("host=h password='it is long", "host=h password='*** is long"),
+        ('{"secret": "two words", "n": "one"}', '{"secret": "***", "n": "one"}'),
     ],
 )
 def test_what_smells_of_a_secret_is_starred(text: str, shown: str) -> None:

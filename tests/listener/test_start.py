@@ -8,6 +8,8 @@ from listener.errors import UserError
 from tests.listener.inside import Inside
 from tests.listener.started import Bench
 from tests.listener.workflows import job
+from tests.sql.queue import one
+from tests.waiting import wait_until
 
 
 @pytest.mark.slow
@@ -26,6 +28,23 @@ def test_a_listener_runs_the_named_workflows_only_and_one_that_cannot_be_importe
     assert [line["entry_point"].split()[0] for line in reported] == ["broken", "wrong"]
     assert "serving other (no schedule, batch 100, instances unlimited)" in process.lines("serving")[0]["event"]
     assert process.stop() == 0
+
+
+@pytest.mark.slow
+def test_what_cannot_be_imported_is_told_to_the_dba_with_the_line_that_fails(bench: Bench) -> None:
+    """Not "start a listener": there is one, and its package is broken."""
+    bench.adopt()
+    bench.queue("ok")
+    process = bench.start(entries=("job = tests.listener.exits:x",))
+    reason = "cannot be loaded: job = tests.listener.exits:x: SystemExit: not to be imported"
+    why = "SELECT scheduler.why('job', 1)"
+    wait_until(lambda: reason in str(one(bench.db, why)), what="the reason to be told")
+    found = bench.db.execute("SELECT code, meaning FROM scheduler.doctor() WHERE workflow = 'job'").fetchall()
+    assert ("listener_problem", reason) in found
+    assert "no_function" not in [code for code, _ in found], "the same once more, and less"
+    (line,) = process.lines("cannot be loaded")
+    assert "exits.py" in line["traceback"]
+    assert "importlib" not in line["traceback"]
 
 
 def test_a_database_that_lacks_what_this_version_calls_is_refused_with_what_to_do_about_it(bench: Bench) -> None:

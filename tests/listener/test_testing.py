@@ -12,6 +12,7 @@ from listener.errors import UserError
 from listener.testing import Drained, assert_queued, drain, queued, run_item
 from tests.listener.started import Bench
 from tests.listener.workflows import Item, OwnSettings, job, other, plain, threaded, tuned
+from tests.sql.queue import one
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +106,26 @@ async def test_a_drain_that_cannot_work_says_why(bench: Bench, empty_database: s
         await drain(bench.url, job)
     with pytest.raises(UserError, match="not installed"):
         await drain(empty_database, job)
+
+
+async def test_work_that_forgot_to_await_fails_in_a_test_as_it_does_in_production(bench: Bench) -> None:
+    async def later() -> str:
+        return "done"
+
+    async def forgetful(item: Item, tools: Tools) -> object:
+        return later()
+
+    def plain_function(item: Item, tools: Tools) -> object:
+        return later()
+
+    bench.adopt(max_attempts=1)
+    for number, (work, fix) in enumerate([(forgetful, "return await"), (plain_function, "async def")], start=1):
+        workflow = Workflow("job", Item, work)
+        with pytest.raises(TypeError, match=fix):
+            await run_item(workflow, Item(number, "ok"))
+        bench.queue("ok", first=number)
+        await drain(bench.url, workflow)
+        assert fix in one(bench.db, f"SELECT error FROM item WHERE id = {number}")
 
 
 async def test_a_drain_ends_after_its_time(bench: Bench) -> None:

@@ -1,5 +1,6 @@
 """The run cycle: claim, work, save, and every way in which an item can come out of it."""
 
+import re
 import threading
 from typing import Any
 
@@ -81,7 +82,9 @@ def test_a_hold_that_is_lifted_unheard_is_noticed_by_the_next_poll(bench: Bench)
     bench.wait_for("Completed")
 
 
-def test_one_result_that_cannot_be_saved_does_not_fail_its_neighbours(bench: Bench) -> None:
+def test_one_result_that_cannot_be_saved_does_not_fail_its_neighbours(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     bench.adopt(max_attempts=1)
     bench.queue("ok", "unsavable", "ok", "nul", "ok")
     bench.inside()
@@ -94,6 +97,10 @@ def test_one_result_that_cannot_be_saved_does_not_fail_its_neighbours(bench: Ben
     ledger = _ledger(bench, 4)
     assert ledger is not None
     assert ledger[3] == "permanent"
+    told = {vars(record)["item"]: vars(record)["at"] for record in caplog.records if record.msg == "save failed"}
+    assert set(told) == {"2", "4"}
+    for item, function in (("2", "_effects"), ("4", "save")):
+        assert re.search(rf"listener/workflows\.py:\d+ in {function}$", told[item]), "where an author has to look"
 
 
 def test_a_whole_batch_is_saved_with_one_call_in_the_transaction_of_its_status(bench: Bench) -> None:

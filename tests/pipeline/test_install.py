@@ -15,6 +15,7 @@ from dotenv import dotenv_values
 from typer.testing import CliRunner
 
 from listener import Workflow, cli, schema
+from listener.discover import discover
 from listener.errors import UserError
 from listener.postgres.choose import URL_VARIABLE
 from listener.seeds import Seed
@@ -55,6 +56,14 @@ def test_the_example_file_has_the_schedules_of_a_new_database(db: psycopg.Connec
     assert user == UUID(example["SCHEDULER_SYSTEM_USER_ID"])
 
 
+def test_the_retired_names_are_refused_with_both_of_their_successors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SITEMAP_SCHEDULER_BATCH_SIZE", "5")
+    with pytest.raises(UserError) as refused:
+        read(discover(), env_file=None)
+    successors = "DOMAIN_SITEMAP_SCHEDULER_BATCH_SIZE or SITEMAP_IMPORT_SCHEDULER_BATCH_SIZE"
+    assert f"SITEMAP_SCHEDULER_BATCH_SIZE: is no longer used; set {successors}" in str(refused.value)
+
+
 def test_a_system_user_that_is_no_uuid_is_refused_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
     workflow = Workflow("deep_scan", dict, lambda _item, _tools: None, settings=PipelineSettings)
     monkeypatch.setenv("SCHEDULER_SYSTEM_USER_ID", "the scheduler")
@@ -73,7 +82,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         Workflow("domain_metadata", dict, lambda _item, _tools: None, env_prefix="DOMAIN_SCHEDULER_"),
         Workflow("sitemap_import", dict, lambda _item, _tools: None, retired_env_prefixes=("SITEMAP_SCHEDULER_",)),
     ]
-    monkeypatch.setattr("listener.discover.discover", lambda: {workflow.name: workflow for workflow in workflows})
+    monkeypatch.setattr("listener.discover.find", lambda: ({workflow.name: workflow for workflow in workflows}, []))
 
 
 @pytest.fixture
@@ -88,6 +97,15 @@ def run(installed: None) -> Run:
 
 
 def test_a_new_database_has_the_seven_workflows_with_their_defaults(db: psycopg.Connection) -> None:
+    assert stored(db) == DEFAULTS
+
+
+def test_the_workflows_are_registered_in_an_order_that_no_planner_decides(db: psycopg.Connection) -> None:
+    """PostgreSQL 18 joins them in another order than 14 did; here, a merge join brings them by name."""
+    db.execute("SELECT scheduler.drop_workflow(name) FROM scheduler.workflow")
+    db.execute("SET enable_hashjoin = off")
+    db.execute("SET enable_nestloop = off")
+    db.execute("SELECT scheduler.create_pipeline()")
     assert stored(db) == DEFAULTS
 
 

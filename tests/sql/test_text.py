@@ -13,6 +13,8 @@ SECRETS = [
     ("authorization=abcdef123456", "authorization=***"),
     ("key AIzaSyA0123456789abcdefghij was refused", "key *** was refused"),
     ("token=abc; secret='xyz'", "token=***; secret='***'"),
+    ("password='two words' host=h", "password='***' host=h"),
+    ('{"password": "two words", "n": "one"}', '{"password": "***", "n": "one"}'),
     ("nothing to hide: 3 keys, 2 tokens", "nothing to hide: 3 keys, 2 tokens"),
 ]
 
