@@ -5,13 +5,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from listener import Done, Tools, Workflow
 from services.contacts import PageContacts, contacts
-from services.crawl import CrawlSettings, page_of
+from services.crawl import CrawlSettings, page_of, visit
 from services.evidence import Found
 from services.fetch import (
     ConnectError,
@@ -20,6 +21,7 @@ from services.fetch import (
     Fetched,
     Fetcher,
     FetchError,
+    RedirectError,
     ResolveError,
     TlsError,
     fetcher,
@@ -28,8 +30,8 @@ from services.fetch import (
 from services.html.metadata import Metadata, metadata
 from services.html.structured import structured
 from services.models import Domain
+from services.websites import is_of, unicode_host
 
-HTML = ("text/html", "application/xhtml+xml")
 MOST_LISTED = 100
 """Emails and phones kept on the domain itself; the contacts of its pages have no such limit."""
 _ELSEWHERE = (ConnectError, ConnectTimeoutError, TlsError, DeadHostError, ResolveError)
@@ -55,9 +57,15 @@ async def home_page(fetch: Fetcher, domain: str) -> Fetched:
     failures: list[FetchError] = []
     for url in _places(domain):
         try:
-            return await fetch.get(url, only=HTML)
+            fetched = await visit(fetch, url)
         except _ELSEWHERE as error:
             failures.append(error)
+        else:
+            # what stands there is somebody else's; or the business has moved, which a person must say
+            if not is_of(fetched.final_url, domain):
+                host = unicode_host(urlsplit(fetched.final_url).hostname or "")
+                raise RedirectError(f"{domain} leads to another website, {host}", url=fetched.final_url)
+            return fetched
     raise failures[0]
 
 

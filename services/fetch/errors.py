@@ -119,10 +119,10 @@ class BusyError(FetchError):
 
 
 class StatusError(FetchError):
-    """An answer of 400 or above."""
+    """An answer of 400 or above, or one that brings no document."""
 
-    # What passes by itself; 520 to 524 are a CDN's words for an origin that is down.
-    TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
+    # What passes by itself; 520 to 524 are a CDN's words for an origin that is down, 202 is a firewall's for "wait".
+    TRANSIENT = frozenset({202, 408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 
     def __init__(self, words: str, status: int, *, url: str = "", retry_after: float | None = None) -> None:
         super().__init__(words, url=url, retry_after=retry_after)

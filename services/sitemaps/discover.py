@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
-from services.crawl import page_of
+from services.crawl import HTML, page_of
 from services.fetch import DisallowedError, Fetcher, FetchError, StatusError
 from services.models.words import SitemapType
 from services.sitemaps.reader import MOST_BYTES, NotASitemapError, SitemapReader
@@ -173,7 +173,7 @@ class Discoverer:
     async def _home_links(self) -> AsyncIterator[str]:
         self._requests += 1
         try:
-            fetched = await self._fetch.get(self._home, only=("text/html", "application/xhtml+xml"))
+            fetched = await self._fetch.get(self._home, only=HTML, ungzip=True)
         except (StatusError, DisallowedError):
             return
         except FetchError as error:

@@ -160,6 +160,16 @@ async def test_a_home_page_fills_the_domain_and_asks_for_its_sitemaps(world: Wor
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("name", "at"), [("joes.test", "https://www.joes.test/en/"), ("shop.joes.test", "https://www.joes.test/")]
+)
+async def test_a_home_page_elsewhere_under_the_same_name_is_the_website(world: World, name: str, at: str) -> None:
+    host, path = at.removeprefix("https://").split("/", 1)
+    world.web.routes |= {f"{name}/": redirect(at), f"{host}/{path}": page(HOME)}
+    await world.run(domain_metadata, world.domain(name))
+    assert world.row("SELECT title, home_url FROM domain") == ("Joe's", at)
+
+
 async def test_sitemaps_in_progress_are_not_asked_for_twice_and_curation_stays(world: World) -> None:
     world.web.routes["/"] = page(HOME)
     key = world.domain(sitemap_analysis_status="processing", sitemap_curation_status="Maybe")
@@ -177,12 +187,15 @@ async def test_sitemaps_in_progress_are_not_asked_for_twice_and_curation_stays(w
         (silence, Retry, "joes.test"),
         (raw(b"nonsense"), Retry, "joes.test"),
         (redirect("/"), Reject, "redirect"),
+        (page("Checking your browser", 202), Retry, r"HTTP 202 \(Accepted\)"),
+        (redirect("https://elsewhere.test/"), Reject, r"joes\.test leads to another website, elsewhere\.test"),
+        (page("<meta http-equiv=refresh content='0;url=//elsewhere.test/'>"), Reject, "another website"),
     ],
 )
 async def test_each_failure_of_a_home_page_in_its_own_words(
     world: World, answer: Any, kind: type[Exception], words: str
 ) -> None:
-    world.web.routes["/"] = answer
+    world.web.routes |= {"/": answer, "elsewhere.test/": page(HOME)}
     with pytest.raises(kind, match=words):
         await world.run(domain_metadata, world.domain())
     assert world.row("SELECT sitemap_analysis_status::text, metadata_at FROM domain") == ("pending", None)
