@@ -39,7 +39,7 @@ def author(tools: Tools) -> str:
 
 
 async def visit(fetch: Fetcher, url: str, *, only: Collection[str] = HTML) -> Fetched:
-    """The page at which a browser ends, also where a page itself sends its visitors on (`<meta http-equiv=refresh>`)."""
+    """The page at which a browser ends, also where a page itself sends its visitors on (a meta refresh)."""
     # some servers send the gzip file itself and do not say so
     fetched = await fetch.get(url, only=only, ungzip=True)
     passed = [fetched.final_url]

@@ -11,6 +11,8 @@ class FetchError(Exception):
     """One fetch that gave nothing. The text is fit for an error column: no credentials, no query string."""
 
     retryable = False
+    spends = True
+    """Whether trying again costs an attempt."""
 
     def __init__(self, words: str, *, url: str = "", retry_after: float | None = None) -> None:
         super().__init__(redact(words))
@@ -21,7 +23,7 @@ class FetchError(Exception):
 
     def verdict(self) -> Retry | Reject:
         """The same in the engine's terms."""
-        return Retry(str(self), after=self.retry_after) if self.retryable else Reject(str(self))
+        return Retry(str(self), after=self.retry_after, spend=self.spends) if self.retryable else Reject(str(self))
 
 
 class InvalidUrlError(FetchError):
@@ -113,9 +115,15 @@ class RobotsError(FetchError):
 
 
 class BusyError(FetchError):
-    """This host has had its share for the moment, or asked for a pause, or has failed again and again."""
+    """This host asked for a pause, or has failed again and again."""
 
     retryable = True
+
+
+class TurnError(BusyError):
+    """This host has had its share for the moment: our own manners, and nobody's failure."""
+
+    spends = False
 
 
 class StatusError(FetchError):
