@@ -35,8 +35,9 @@ _WRAPPERS = {
     "/aclk": ("adurl",),
     "/pagead/aclk": ("adurl",),
     "/imgres": ("imgrefurl",),
+    "/redirect": ("q",),
 }
-_WRAPPING = frozenset({"google", "facebook", "instagram", "googleadservices"})
+_WRAPPING = frozenset({"google", "facebook", "instagram", "googleadservices", "youtube"})
 _DEPTH = 4
 
 
