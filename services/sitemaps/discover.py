@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
+from listener import Clock
 from services.crawl import HTML, page_of
 from services.fetch import DisallowedError, Fetcher, FetchError, StatusError
 from services.models.words import SitemapType
@@ -16,6 +17,8 @@ DEEPEST = 5
 MOST_SITEMAPS = 200
 MOST_REQUESTS = 300
 MOST_CHILDREN = 5_000
+MOST_SECONDS = 420.0
+"""A look ends before its workflow's timeout, also where a crawl delay makes each request wait half a minute."""
 ACCEPT = "application/xml,text/xml,text/plain;q=0.9,*/*;q=0.8"
 
 ROBOTS, USUAL, HOME, INDEX = "robots.txt", "usual path", "home page", "index"
@@ -102,16 +105,18 @@ class Discovery:
     def _summary(self) -> str:
         if not self.sitemaps:
             return "there is no sitemap: looked in robots.txt, at the usual paths and on the home page"
-        return f"{len(self.sitemaps)} sitemaps with {self.url_count:,} addresses"
+        sitemaps = "1 sitemap" if len(self.sitemaps) == 1 else f"{len(self.sitemaps)} sitemaps"
+        return f"{sitemaps} with {self.url_count:,} address{'' if self.url_count == 1 else 'es'}"
 
 
 class Discoverer:
     """One look at one site."""
 
-    def __init__(self, fetch: Fetcher, home: str, site: str) -> None:
+    def __init__(self, fetch: Fetcher, home: str, clock: Clock) -> None:
         self._fetch = fetch
         self._home = home
-        self._site = site
+        self._clock = clock
+        self._until = clock.monotonic() + MOST_SECONDS
         self._seen: set[str] = set()
         self._requests = 0
         self.found = Discovery()
@@ -131,6 +136,9 @@ class Discoverer:
         while queue:
             if len(self.found.sitemaps) >= MOST_SITEMAPS or self._requests >= MOST_REQUESTS:
                 self.found.stopped = f"more than {MOST_SITEMAPS} sitemaps or {MOST_REQUESTS} requests"
+                return
+            if self._clock.monotonic() > self._until:
+                self.found.stopped = f"not done after {MOST_SECONDS:.0f} s, at the pace the site asks for"
                 return
             candidate = queue.popleft()
             sitemap = await self._try(candidate)

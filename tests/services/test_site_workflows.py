@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from listener import Reject, Retry, Tools
+from listener import Clock, Reject, Retry, Tools
 from listener.tools import Toolbox
 from services.crawl import CrawlSettings
 from services.domain_extraction import domain_extraction
@@ -19,7 +19,7 @@ from services.page_curation import page_curation
 from services.sitemap_analysis import sitemap_analysis
 from services.sitemap_import import sitemap_import
 from tests.services.pipeline import Pipeline
-from tests.services.site import Site, endless, page, raw, redirect, silence, site
+from tests.services.site import FakeClock, Site, endless, page, raw, redirect, silence, site
 
 HOME = """<html lang="en-US"><head><title>Joe's</title><meta name="generator" content="WordPress 6.4">
 <link rel="sitemap" href="/extra.xml"></head><body><a href="mailto:joe@joes.test">x</a> (512) 472-1234
@@ -50,13 +50,15 @@ class World:
             "ports": "80,443",
         }
 
-    def tools(self, name: str = "test") -> Tools:
+    def tools(self, name: str = "test", clock: Clock | None = None) -> Tools:
         replay = f"*.test=127.0.0.1:{self.web.port}"
         settings = CrawlSettings.model_validate({"replay": replay, **self.settings})
+        if clock is not None:
+            self._box = Toolbox(clock=clock)
         return Tools(self._box, name, settings, "key", 1)
 
-    async def run(self, workflow: Any, *keys: UUID) -> None:
-        await self.pipeline.run(workflow, self.tools(workflow.name), *keys)
+    async def run(self, workflow: Any, *keys: UUID, clock: Clock | None = None) -> None:
+        await self.pipeline.run(workflow, self.tools(workflow.name, clock), *keys)
 
     def insert(self, table: str, **values: Any) -> UUID:
         query = sql.SQL("INSERT INTO {} ({}) VALUES ({}) RETURNING id").format(
@@ -274,6 +276,23 @@ async def test_indexes_that_name_each_other_and_never_end_stop(world: World) -> 
     count, note = world.row("SELECT sitemap_count, sitemap_note FROM domain")
     assert count == 6
     assert "nested deeper than 5" in note
+
+
+async def test_a_site_that_asks_for_a_slow_pace_is_left_in_time_with_what_was_found(world: World) -> None:
+    """Else it would run into the workflow's timeout each time, and end in the dead letter."""
+    children = [f"/{n}.xml" for n in range(100)]
+    world.web.routes |= {child: xml(urls("/a")) for child in children}
+    world.web.routes |= {
+        "/robots.txt": page("User-agent: *\nCrawl-delay: 20", content_type="text/plain"),
+        "/sitemap.xml": xml(urls(*children, tag="sitemap")),
+    }
+    clock = FakeClock()
+    began = clock.monotonic()
+    await world.run(sitemap_analysis, world.domain(), clock=clock)
+    assert 300 < clock.monotonic() - began < 500
+    count, note = world.row("SELECT sitemap_count, sitemap_note FROM domain")
+    assert 15 < count < 30
+    assert "not done after 420 s, at the pace the site asks for" in note
 
 
 # -- sitemap import ---------------------------------------------------------------------------------------------------
