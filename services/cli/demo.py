@@ -224,7 +224,8 @@ class Show:
     def _look(self, waits_for: str) -> None:
         self.live.show(waits_for)
         if self.listener.poll() is not None:
-            raise UserError(f"The listener ended with exit code {self.listener.returncode}.", f"See {self.log}.")
+            last = " ".join(self.log.read_text(errors="replace").splitlines()[-2:])[-500:]
+            raise UserError(f"The listener ended with exit code {self.listener.returncode}: {last}", f"See {self.log}.")
         at, before = self._moved
         if (done := _one(self.db, DONE)) != before or waits_for.startswith("the clock"):
             self._moved = (time.monotonic(), done)
@@ -366,7 +367,8 @@ def _verify(db: psycopg.Connection, world: "World") -> None:
         f"Exactly the town's {len(world.emails)} addresses, {len(world.phones)} phone numbers and {len(world.expected)}"
         f" domains, and its {len(world.dead)} dead letters for their reasons: none missing, none invented, none twice."
     )
-    typer.echo(paint(textwrap.fill(good, terminal_width()), "green"))
+    width = terminal_width()
+    typer.echo(paint(textwrap.fill(good, width) if width else good, "green"))
 
 
 def _say_goodbye(directory: Path | None, log: Path, *, private: bool) -> None:
