@@ -14,6 +14,9 @@ from services.fetch import Fetched, Fetcher, FetchSettings
 from services.html import Page, read_page
 from services.settings import DEFAULT_SYSTEM_USER
 
+PATIENCE = 10.0
+"""Seconds that one of many items of a host waits for its turn. While it waits, its run holds a place that the items of
+other hosts could use, so one that has to wait longer is put off."""
 HTML = ("text/html", "application/xhtml+xml")
 _MOST_REFRESHES = 2
 _SOON = 5.0
@@ -38,10 +41,10 @@ def author(tools: Tools) -> str:
     return str(settings.scheduler_system_user_id if isinstance(settings, CrawlSettings) else DEFAULT_SYSTEM_USER)
 
 
-async def visit(fetch: Fetcher, url: str, *, only: Collection[str] = HTML) -> Fetched:
+async def visit(fetch: Fetcher, url: str, *, only: Collection[str] = HTML, patience: float | None = None) -> Fetched:
     """The page at which a browser ends, also where a page itself sends its visitors on (a meta refresh)."""
     # some servers send the gzip file itself and do not say so
-    fetched = await fetch.get(url, only=only, ungzip=True)
+    fetched = await fetch.get(url, only=only, ungzip=True, patience=patience)
     passed = [fetched.final_url]
     while len(passed) <= _MOST_REFRESHES and (onward := sent_on_to(fetched)) and onward not in passed:
         before, fetched = fetched, await fetch.get(onward, only=only, ungzip=True)

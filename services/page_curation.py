@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from listener import Done, Final, Tools, Workflow
 from services.contacts import Contact, PageContacts, contacts
-from services.crawl import CrawlSettings, author, page_of, visit
+from services.crawl import PATIENCE, CrawlSettings, author, page_of, visit
 from services.evidence import one_line
 from services.fetch import Fetched, UnwantedTypeError, fetcher, verdicts
 from services.html.page import Page as HtmlPage
@@ -45,7 +45,7 @@ async def work(page: Page, tools: Tools) -> Read | Final[Read]:
     by = author(tools)
     with verdicts():
         try:
-            fetched = await visit(fetcher(tools), page.url)
+            fetched = await visit(fetcher(tools), page.url, patience=PATIENCE)
         except UnwantedTypeError as error:
             rule = f"not HTML: {error.media_type or 'of no kind'}"
             return Final(FILTERED, Read(error.url, 200, error.media_type, None, None, rule, by))

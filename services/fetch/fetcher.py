@@ -100,9 +100,12 @@ class Fetcher:
         accept: str = _ACCEPT,
         only: Collection[str] = (),
         ungzip: bool = False,
+        patience: float | None = None,
     ) -> Fetched:
         """The whole document. The arguments are those of `stream`."""
-        async with self.stream(url, limit=limit, cut=cut, accept=accept, only=only, ungzip=ungzip) as answer:
+        async with self.stream(
+            url, limit=limit, cut=cut, accept=accept, only=only, ungzip=ungzip, patience=patience
+        ) as answer:
             fetched = await _whole(answer)
         if only and not fetched.media_type and not _IS_HTML.match(fetched.body):
             raise _unwanted("", fetched.final_url)
@@ -118,6 +121,7 @@ class Fetcher:
         accept: str = _ACCEPT,
         only: Collection[str] = (),
         ungzip: bool = False,
+        patience: float | None = None,
     ) -> AsyncIterator[Answer]:
         """The document as it comes; its host's turn and the deadline last until the block is left.
 
@@ -125,9 +129,10 @@ class Fetcher:
         `accept`: the header. `only`: media types; any other raises UnwantedTypeError before the body is read. Where the
         server names none, the beginning of the body decides, in `get`.
         `ungzip`: unpack a document that is a gzip file itself, whatever it is called.
+        `patience`: the longest wait for the host's turn, if less than FETCH_PATIENCE_SECONDS.
         """
         headers = {"Accept": accept}
-        async with self._follow(url, headers) as arrival:
+        async with self._follow(url, headers, patience=patience) as arrival:
             found = media_type_of(arrival.response.headers)
             if only and found and found not in only:
                 raise _unwanted(found, str(arrival.target.url))
@@ -144,10 +149,15 @@ class Fetcher:
     # -- hops -------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _follow(self, url: str, headers: dict[str, str], *, for_rules: bool = False) -> AsyncIterator["Arrival"]:
+    async def _follow(
+        self, url: str, headers: dict[str, str], *, for_rules: bool = False, patience: float | None = None
+    ) -> AsyncIterator["Arrival"]:
         """The answer at the end of all redirects; anything but a success is an error."""
         target = aim(url, self.settings)
         budget = Budget(self.settings.total_seconds)
+        # who is on the way already waits as long as it takes
+        longest = self.settings.patience_seconds
+        first = longest if patience is None else min(patience, longest)
         passed: list[str] = []
         cookies = Cookies()
         been = {(str(target.url), "")}
@@ -155,7 +165,9 @@ class Fetcher:
             pause = 0.0 if for_rules else await self._pause(target)
             if passed and httpx.URL(passed[-1]).host == target.url.host:
                 pause = 0.0  # a redirect within one host is part of the same visit
-            async with self._hop(target, headers | cookies.of(target), budget, pause) as response:
+            async with self._hop(
+                target, headers | cookies.of(target), budget, pause, longest if passed else first
+            ) as response:
                 if response.status_code not in _REDIRECTS or "location" not in response.headers:
                     self._check_status(target, response)
                     yield Arrival(target, response, tuple(passed), budget.begun)
@@ -183,10 +195,10 @@ class Fetcher:
 
     @asynccontextmanager
     async def _hop(
-        self, target: Target, headers: dict[str, str], budget: "Budget", pause: float
+        self, target: Target, headers: dict[str, str], budget: "Budget", pause: float, patience: float
     ) -> AsyncIterator[httpx.Response]:
         gate = self._gates.of(target.host)
-        async with gate.turn(pause, self.settings.patience_seconds), self._slots, budget.spend(target):
+        async with gate.turn(pause, patience), self._slots, budget.spend(target):
             response = await self._send(target, headers, gate)
             try:
                 yield response

@@ -198,6 +198,24 @@ async def test_a_turn_too_far_away_is_tried_again_later_by_each_at_another_time(
         assert (await fetcher.get("http://a.test/")).status == 200
 
 
+async def test_one_of_many_is_put_off_sooner_and_one_on_the_way_is_not() -> None:
+    clock = FakeClock()
+    routes = {"/": page(), "/on": redirect("http://b.test/")}
+    async with site(routes) as there, fetching(there, clock=clock, host_seconds=20.0) as fetcher:
+        for host in ("a.test", "b.test"):
+            await fetcher.get(f"http://{host}/")
+        with pytest.raises(BusyError):
+            await fetcher.get("http://a.test/on", patience=5.0)
+        clock.moment += 16
+        assert (await fetcher.get("http://a.test/on", patience=5.0)).final_url == "http://b.test/"
+        assert clock.slept == [4.0]  # for the one; by then it was the other's turn
+        for _ in range(2):
+            await fetcher.get("http://b.test/", patience=None)
+        assert clock.slept == [4.0, 20.0, 20.0]
+        assert (await fetcher.get("http://a.test/on", patience=5.0)).final_url == "http://b.test/"
+        assert clock.slept == [4.0, 20.0, 20.0, 20.0]  # the redirect's host, although it is far away
+
+
 class Crowd:
     """A page on which everybody waits until `size` are there."""
 

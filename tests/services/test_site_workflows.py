@@ -485,6 +485,30 @@ async def test_each_failure_of_a_page_in_its_own_words(
         await world.run(page_curation, world.page(world.domain()))
 
 
+@pytest.mark.parametrize("workflow", [page_curation, sitemap_import])
+async def test_what_would_wait_long_for_a_slow_host_is_put_off_and_spends_no_attempt(
+    world: World, workflow: Any
+) -> None:
+    """Else a run waits for one host, and the items of all others wait for the run."""
+    rules = page("User-agent: *\nCrawl-delay: 15", content_type="text/plain")
+    world.web.routes |= {"/robots.txt": rules, "/1": page("<p>hello"), "/2": page("<p>hello")}
+    world.web.routes |= {"/1.xml": xml(urls("/a")), "/2.xml": xml(urls("/b"))}
+    domain, clock = world.domain(), FakeClock()
+    first, second = (
+        world.page(domain, f"/{n}")
+        if workflow is page_curation
+        else world.sitemap(domain, f"https://joes.test/{n}.xml")
+        for n in (1, 2)
+    )
+    tools = world.tools(clock=clock)
+    await world.pipeline.run(workflow, tools, first)
+    with pytest.raises(Retry, match="has its share") as later:
+        await world.pipeline.run(workflow, tools, second)
+    assert (later.value.spend, later.value.after, clock.slept) == (False, 15.0, [])
+    clock.moment += 15
+    await world.pipeline.run(workflow, tools, second)
+
+
 async def test_a_save_that_fails_leaves_nothing(world: World) -> None:
     world.web.routes["/"] = page(HOME)
     done = await world.pipeline.work(domain_metadata, world.domain(), world.tools())
