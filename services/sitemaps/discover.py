@@ -4,7 +4,7 @@ import re
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from listener import Clock
 from services.crawl import HTML, page_of
@@ -12,6 +12,7 @@ from services.fetch import DisallowedError, Fetcher, FetchError, StatusError
 from services.models.words import SitemapType
 from services.sitemaps.reader import MOST_BYTES, NotASitemapError, SitemapReader
 from services.sitemaps.urls import UnusableUrlError, normal_url
+from services.websites import is_of
 
 DEEPEST = 5
 MOST_SITEMAPS = 200
@@ -112,9 +113,10 @@ class Discovery:
 class Discoverer:
     """One look at one site."""
 
-    def __init__(self, fetch: Fetcher, home: str, clock: Clock) -> None:
+    def __init__(self, fetch: Fetcher, home: str, site: str, clock: Clock) -> None:
         self._fetch = fetch
         self._home = home
+        self._site = site
         self._clock = clock
         self._until = clock.monotonic() + MOST_SECONDS
         self._seen: set[str] = set()
@@ -164,6 +166,9 @@ class Discoverer:
         if url in self._seen:
             return None
         self._seen.add(url)
+        if not self._may_be_at(url, candidate):
+            self.found.refused.append((url, candidate.found_by, "on another site"))
+            return None
         self._requests += 1
         try:
             sitemap = await read_sitemap(self._fetch, url, candidate)
@@ -174,9 +179,18 @@ class Discoverer:
             return None
         if sitemap.url != url and sitemap.url in self._seen:
             return None  # a redirect to one that is known
+        if not self._may_be_at(sitemap.url, candidate):
+            self.found.refused.append((url, candidate.found_by, "redirected to another site"))
+            return None
         self._seen.add(sitemap.url)
         self.found.sitemaps.append(sitemap)
         return sitemap
+
+    def _may_be_at(self, url: str, candidate: Candidate) -> bool:
+        """On its own website, or where its index is; robots.txt alone may name any place, as the protocol has it."""
+        if candidate.found_by == ROBOTS or is_of(url, self._site):
+            return True
+        return candidate.parent is not None and urlsplit(url).hostname == urlsplit(candidate.parent).hostname
 
     async def _home_links(self) -> AsyncIterator[str]:
         self._requests += 1

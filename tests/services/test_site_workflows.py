@@ -278,6 +278,27 @@ async def test_indexes_that_name_each_other_and_never_end_stop(world: World) -> 
     assert "nested deeper than 5" in note
 
 
+async def test_the_sitemaps_of_others_are_left_alone_except_where_robots_txt_says_they_are_ours(world: World) -> None:
+    at = "https://cdn.test"
+    world.web.routes |= {
+        "joes.test/": page("<link rel=sitemap href='https://other.test/theirs.xml'>"),
+        "joes.test/robots.txt": page(f"Sitemap: {at}/ours.xml", content_type="text/plain"),
+        "joes.test/sitemap.xml": xml(urls("/a.xml", tag="sitemap").replace("joes.test/a", "other.test/a")),
+        "joes.test/wp-sitemap.xml": redirect("https://other.test/theirs.xml"),
+        "cdn.test/ours.xml": xml(urls("/child.xml", tag="sitemap").replace("joes", "cdn")),
+        "cdn.test/child.xml": xml(urls("/page")),
+        "other.test/a.xml": xml(urls("/b")),
+        "other.test/theirs.xml": xml(urls("/c")),
+    }
+    await world.run(sitemap_analysis, world.domain())
+    assert world.all("SELECT url FROM sitemap_file ORDER BY url") == [
+        (f"{at}/child.xml",), (f"{at}/ours.xml",), ("https://joes.test/sitemap.xml",),
+    ]  # fmt: skip
+    assert "/a.xml" not in world.web.paths
+    (note,) = world.row("SELECT sitemap_note FROM domain")
+    assert "https://other.test/a.xml: on another site" in note
+
+
 async def test_a_site_that_asks_for_a_slow_pace_is_left_in_time_with_what_was_found(world: World) -> None:
     """Else it would run into the workflow's timeout each time, and end in the dead letter."""
     children = [f"/{n}.xml" for n in range(100)]
