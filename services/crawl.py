@@ -11,6 +11,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from listener import Tools
 from services.fetch import Fetched, Fetcher, FetchSettings
+from services.fetch.charset import decode
 from services.html import Page, read_page
 from services.settings import DEFAULT_SYSTEM_USER
 
@@ -22,7 +23,7 @@ _MOST_REFRESHES = 2
 _SOON = 5.0
 """Seconds. A page that stays longer is there to be read."""
 _HEAD = 16_384
-"""Characters that are looked at; also what keeps a hostile page from taking long."""
+"""Bytes that are looked at; also what keeps a hostile page from taking long."""
 _LONGEST = 2_000
 _REFRESH = re.compile(
     r"\s*(\d{1,4}(?:\.\d*)?|\.\d+)\s*[;,]\s*(?:url\s*=\s*)?[\"']?\s*([^\"'\s>][^\"'>]*)", re.IGNORECASE
@@ -55,7 +56,7 @@ async def visit(fetch: Fetcher, url: str, *, only: Collection[str] = HTML, patie
 
 def sent_on_to(fetched: Fetched) -> str | None:
     """Where a page sends its visitors at once; None for nearly all, which are not even parsed for it."""
-    head = fetched.text()[:_HEAD]
+    head = decode(fetched.body[:_HEAD], fetched.charset)
     if "http-equiv" not in (lowered := head.lower()) or "refresh" not in lowered:
         return None
     # in a noscript it is for those who see nothing else
