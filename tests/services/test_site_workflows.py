@@ -172,6 +172,24 @@ async def test_a_home_page_elsewhere_under_the_same_name_is_the_website(world: W
     assert world.row("SELECT title, home_url FROM domain") == ("Joe's", at)
 
 
+@pytest.mark.parametrize("answer", [page(b"", 404), page(b"", 403), page(b"", 526)])
+async def test_a_site_that_is_only_set_up_at_its_www_is_found_there(world: World, answer: Any) -> None:
+    world.web.routes |= {"joes.test/": answer, "www.joes.test/": page(HOME)}
+    await world.run(domain_metadata, world.domain())
+    assert world.row("SELECT home_url, http_status FROM domain") == ("https://www.joes.test/", 200)
+    assert [r.host for r in world.web.requests if r.path == "/"].count("joes.test") == 1
+
+
+@pytest.mark.parametrize(("status", "kind"), [(410, Reject), (503, Retry)])
+async def test_a_site_that_is_gone_or_busy_is_not_looked_for_at_its_www(
+    world: World, status: int, kind: type[Exception]
+) -> None:
+    world.web.routes |= {"joes.test/": page(b"", status), "www.joes.test/": page(HOME)}
+    with pytest.raises(kind, match=f"HTTP {status}"):
+        await world.run(domain_metadata, world.domain())
+    assert "www.joes.test" not in {request.host for request in world.web.requests}
+
+
 async def test_sitemaps_in_progress_are_not_asked_for_twice_and_curation_stays(world: World) -> None:
     world.web.routes["/"] = page(HOME)
     key = world.domain(sitemap_analysis_status="processing", sitemap_curation_status="Maybe")
