@@ -116,6 +116,12 @@ async def test_a_site_without_usable_rules_allows_everything(answer: Script) -> 
         assert (await fetcher.get("http://a.test/")).status == 200
 
 
+async def test_rules_that_were_moved_to_a_dead_host_are_none_and_the_site_is_not_called_dead() -> None:
+    routes = {"/robots.txt": redirect("http://gone.example/robots.txt"), "/": page()}
+    async with site(routes) as there, fetching(there, robots=True, resolver=FakeResolver()) as fetcher:
+        assert (await fetcher.get("http://a.test/")).status == 200
+
+
 async def test_rules_that_cannot_be_read_now_stop_everything_for_now() -> None:
     clock = FakeClock()
     routes = {"/robots.txt": page(b"", 503), "/": page()}
