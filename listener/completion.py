@@ -23,7 +23,7 @@ from listener.faults import (
     words,
 )
 from listener.metrics import LaneMetrics, bucket
-from listener.run import Failure, Outcome, Release, Run, Success
+from listener.run import Deferral, Failure, Outcome, Release, Run, Success
 from listener.workflow import Done, Reject, Retry, Workflow, is_async, refuse_coroutine
 
 LINGER_SECONDS = 0.05
@@ -199,12 +199,16 @@ class Completion:
         successes = [outcome for outcome in outcomes if isinstance(outcome, Success)]
         failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
         releases = [outcome for outcome in outcomes if isinstance(outcome, Release)]
+        deferrals = [outcome for outcome in outcomes if isinstance(outcome, Deferral)]
         refused: set[str] = set()
         accepted = released = 0
         dead: list[str] = []
         saves = bool(self._save and successes)
         plain = (
-            not saves and len(successes) in (0, len(outcomes)) and len(failures) in (0, len(outcomes)) and not releases
+            not saves
+            and len(successes) in (0, len(outcomes))
+            and len(failures) in (0, len(outcomes))
+            and not (releases or deferrals)
         )
         async with self._database.transaction(session=saves, at_once=plain) as transaction:
             connection = transaction.connection
@@ -216,6 +220,9 @@ class Completion:
                 refused.update(keys)
             if failures:
                 keys, dead = await _fail(connection, run, failures)
+                refused.update(keys)
+            if deferrals:
+                released, keys = await _defer(connection, run, deferrals)
                 refused.update(keys)
             for reason, hold in {(outcome.reason, outcome.hold): None for outcome in releases}:
                 mine = [o.job.key for o in releases if (o.reason, o.hold) == (reason, hold)]
@@ -279,6 +286,16 @@ async def _fail(connection: engine.AsyncConnection, run: Run, failures: list[Fai
         [outcome.permanent for outcome in failures],
         [outcome.retry_after for outcome in failures],
         histogram(failures),
+    )
+
+
+async def _defer(connection: engine.AsyncConnection, run: Run, deferrals: list[Deferral]) -> tuple[int, list[str]]:
+    return await engine.defer(
+        connection,
+        run.id,
+        [outcome.job.key for outcome in deferrals],
+        [outcome.reason for outcome in deferrals],
+        [outcome.after for outcome in deferrals],
     )
 
 

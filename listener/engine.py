@@ -208,6 +208,19 @@ async def fail(
     return refused or [], dead or []
 
 
+async def defer(
+    connection: AsyncConnection, run: int, keys: Sequence[str], reasons: Sequence[str], after: Sequence[float | None]
+) -> tuple[int, list[str]]:
+    """Items wait for their turn, no attempt spent: how many were taken back, and the keys it refused."""
+    delays = [None if seconds is None else timedelta(seconds=seconds) for seconds in after]
+    cursor = await connection.execute(
+        "SELECT accepted, refused FROM scheduler.defer(%s, %s::text[], %s::text[], %s::interval[])",
+        (run, text_array(keys), reasons, delays),
+    )
+    accepted, refused = await one(cursor)
+    return int(accepted), refused or []
+
+
 async def release(
     connection: AsyncConnection, run: int, keys: Sequence[str] | None, reason: str, hold: float | None = None
 ) -> int:

@@ -23,7 +23,7 @@ from listener.items import Loader, NoLoader, UnloadableError, loader_for
 from listener.logs import FieldLog, log_of
 from listener.metrics import Metrics
 from listener.pace import Pace
-from listener.run import Failure, Job, Outcome, Release, Run, Success
+from listener.run import Deferral, Failure, Job, Outcome, Release, Run, Success
 from listener.threads import Threads
 from listener.tools import Toolbox, Tools
 from listener.traces import Traces
@@ -439,6 +439,8 @@ class Lane:
                     result = await self._threads.call(self.workflow.work, job.item, tools)
                 refuse_coroutine("work", result)
         except Retry as error:
+            if not error.spend:
+                return self._deferral(job, error)
             return self._failure(job, error, retry_after=error.after)
         except Reject as error:
             return self._failure(job, error, permanent=True)
@@ -499,6 +501,15 @@ class Lane:
         if self._around.traces is not None:
             self._around.traces.failed(error, text)
         return Failure(job, text, permanent, retry_after, milliseconds)
+
+    def _deferral(self, job: Job, error: Retry) -> Deferral | None:
+        if job.cancelled is not None and job.cancelled != "drain":
+            return None
+        text = storable(words(error))
+        self._log.info(
+            "item put off", extra={"run": job.run.id, "item": job.key, "reason": text, "seconds": error.after}
+        )
+        return Deferral(job, text, error.after)
 
     def _took(self, job: Job) -> float:
         milliseconds = (time.monotonic() - job.started) * 1000

@@ -85,4 +85,13 @@ class Release:
     hold: float | None = None
 
 
-Outcome = Success | Failure | Release
+@dataclass(slots=True)
+class Deferral:
+    """It waits for its turn, with no attempt spent."""
+
+    job: Job
+    reason: str
+    after: float | None
+
+
+Outcome = Success | Failure | Release | Deferral

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from listener import __version__
 from listener.logs import log_of
 from listener.redact import redact
-from listener.run import Failure, Job, Outcome, Release, Run, Success
+from listener.run import Deferral, Failure, Job, Outcome, Release, Run, Success
 from listener.threads import Threads
 
 if TYPE_CHECKING:
@@ -176,6 +176,6 @@ def _called(outcome: Outcome | None) -> str:
             return "succeeded"
         case Failure():
             return "rejected" if outcome.permanent else "failed"
-        case Release():
+        case Release() | Deferral():
             return "released"
     return "taken away"

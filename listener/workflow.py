@@ -30,12 +30,14 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 class Retry(Exception):  # noqa: N818 - an instruction, not an error
     """It may work later: the item is tried again after `after`, or after the workflow's own backoff.
 
-    The attempt counts; after `max_attempts` the item is in the dead letter.
+    The attempt counts; after `max_attempts` the item is in the dead letter. With `spend=False` it does not, and the
+    breaker takes no notice: for an item that only has to wait for its turn, as at a rate limit. It must come some time.
     """
 
-    def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
+    def __init__(self, reason: str = "", *, after: timedelta | float | None = None, spend: bool = True) -> None:
         super().__init__(reason or "to be tried again")
         self.after = _seconds(after)
+        self.spend = spend
 
 
 class Reject(Exception):  # noqa: N818

@@ -2,16 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from listener import Done, Tools, Workflow
 from services.contacts import PageContacts, contacts
-from services.crawl import CrawlSettings, page_of
+from services.crawl import CrawlSettings, page_of, visit
 from services.evidence import Found
 from services.fetch import (
     ConnectError,
@@ -20,7 +20,9 @@ from services.fetch import (
     Fetched,
     Fetcher,
     FetchError,
+    RedirectError,
     ResolveError,
+    StatusError,
     TlsError,
     fetcher,
     verdicts,
@@ -28,10 +30,11 @@ from services.fetch import (
 from services.html.metadata import Metadata, metadata
 from services.html.structured import structured
 from services.models import Domain
+from services.websites import is_of, unicode_host
 
-HTML = ("text/html", "application/xhtml+xml")
 MOST_LISTED = 100
 """Emails and phones kept on the domain itself; the contacts of its pages have no such limit."""
+GONE = 410
 _ELSEWHERE = (ConnectError, ConnectTimeoutError, TlsError, DeadHostError, ResolveError)
 """Failures after which another scheme or www. may still work."""
 
@@ -53,18 +56,26 @@ async def work(domain: Domain, tools: Tools) -> HomePage:
 async def home_page(fetch: Fetcher, domain: str) -> Fetched:
     """By https, then http, then the same with www.; what kept us from the first is the error if all fail."""
     failures: list[FetchError] = []
-    for url in _places(domain):
-        try:
-            return await fetch.get(url, only=HTML)
-        except _ELSEWHERE as error:
-            failures.append(error)
+    for host in (domain, f"www.{domain}"):
+        for scheme in ("https", "http"):
+            try:
+                return _of_site(await visit(fetch, f"{scheme}://{host}/"), domain)
+            except _ELSEWHERE as error:
+                failures.append(error)
+            except StatusError as error:
+                if error.retryable or error.status == GONE:
+                    raise
+                failures.append(error)
+                break  # the host is there, and says no: many a site is only set up at its www.
     raise failures[0]
 
 
-def _places(domain: str) -> Iterator[str]:
-    for host in (domain, f"www.{domain}"):
-        yield f"https://{host}/"
-        yield f"http://{host}/"
+def _of_site(fetched: Fetched, domain: str) -> Fetched:
+    """A page elsewhere is somebody else's; or the business has moved, which a person must say."""
+    if is_of(fetched.final_url, domain):
+        return fetched
+    host = unicode_host(urlsplit(fetched.final_url).hostname or "")
+    raise RedirectError(f"{domain} leads to another website, {host}", url=fetched.final_url)
 
 
 def read_home(fetched: Fetched, country: str | None) -> HomePage:

@@ -13,7 +13,7 @@ import phonenumbers
 
 from listener.errors import UserError
 from services.contacts import contacts
-from services.crawl import CrawlSettings
+from services.crawl import HTML, CrawlSettings, visit
 from services.evidence import Evidence, Found, Refused
 from services.fetch import Fetched, Fetcher, FetchError, Robots
 from services.fetch.inflate import Unpacking
@@ -21,7 +21,7 @@ from services.fetch.robots import LIMIT as ROBOTS_LIMIT
 from services.html import read_page
 from services.html.metadata import metadata
 from services.html.structured import structured
-from services.page_curation import HTML, unworthy
+from services.page_curation import unworthy
 from services.sitemap_import import Imported, PageRow, Taker
 from services.sitemaps import NotASitemapError, SitemapReader
 from services.sitemaps.classify import classify
@@ -192,8 +192,10 @@ def _document(target: str, url: str, *, ungzip: bool = False, limit: int | None 
     path = _file(target)
     if path is None:
         address = target_of(_absolute(target))
+        if not ungzip:
+            return asyncio.run(_with_fetcher(_settings(), lambda fetch: visit(fetch, address, only=())))
         return asyncio.run(
-            _with_fetcher(_settings(), lambda fetch: fetch.get(address, ungzip=ungzip, limit=limit, cut=True))
+            _with_fetcher(_settings(), lambda fetch: fetch.get(address, ungzip=True, limit=limit, cut=True))
         )
     url = target_of(url) if url else ""
     try:

@@ -12,14 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from listener import Done, Final, Tools, Workflow
 from services.contacts import Contact, PageContacts, contacts
-from services.crawl import CrawlSettings, author, page_of
+from services.crawl import PATIENCE, CrawlSettings, author, page_of, visit
 from services.evidence import one_line
 from services.fetch import Fetched, UnwantedTypeError, fetcher, verdicts
 from services.html.page import Page as HtmlPage
 from services.models import Page, PageProcessingStatus
-from services.websites import site_of
+from services.websites import is_of
 
-HTML = ("text/html", "application/xhtml+xml")
 FILTERED = PageProcessingStatus.FILTERED.value
 _NOT_FOUND = re.compile(
     r"\b(?:404|not found|nicht gefunden|page introuvable|p[aá]gina no encontrada|pagina non trovata"
@@ -46,7 +45,7 @@ async def work(page: Page, tools: Tools) -> Read | Final[Read]:
     by = author(tools)
     with verdicts():
         try:
-            fetched = await fetcher(tools).get(page.url, only=HTML)
+            fetched = await visit(fetcher(tools), page.url, patience=PATIENCE)
         except UnwantedTypeError as error:
             rule = f"not HTML: {error.media_type or 'of no kind'}"
             return Final(FILTERED, Read(error.url, 200, error.media_type, None, None, rule, by))
@@ -64,8 +63,7 @@ def read_contacts(fetched: Fetched, asked: str, site: str, country: str | None, 
 
 def unworthy(page: HtmlPage, title: str, asked: str, final: str, site: str) -> str | None:
     """Why a page that answered 200 is not the page that was wanted."""
-    landed = site_of(final)
-    if landed != site and urlsplit(final).hostname != site:
+    if not is_of(final, site):
         return f"redirected off-site to {urlsplit(final).hostname}"
     if asked != final and urlsplit(final).path in ("", "/") and urlsplit(asked).path not in ("", "/"):
         return "soft 404: redirected to the home page"

@@ -8,7 +8,7 @@ from sqlalchemy import Boolean, bindparam, func, literal_column, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from listener import Done, Tools, Workflow
+from listener import Done, Reject, Tools, Workflow
 from services.models import Place, PlaceSearch
 from services.places import Found, FoundPlace, PlacesSettings, Query, places, verdicts
 
@@ -27,6 +27,8 @@ _DATA = (
 )
 """What another search may overwrite. Who found it first, and what people and workflows made of it, stays."""
 _ROWS_A_STATEMENT = 1000
+USUAL_RADIUS = 10_000
+"""Metres around a point that comes without a radius."""
 _TOLD = (
     update(PlaceSearch)
     .where(PlaceSearch.id == bindparam("key"))
@@ -47,11 +49,15 @@ class Searched:
 
 
 async def work(search: PlaceSearch, tools: Tools) -> Searched:
+    around = search.latitude is not None and search.longitude is not None
+    if not around and (search.latitude, search.longitude, search.radius) != (None, None, None):
+        # Google would be asked without it, and nobody would know
+        raise Reject("a radius needs a point to be around: give latitude and longitude, or none of the three")
     query = Query(
         text=f"{search.business_type.strip()} in {search.location.strip()}",
         latitude=search.latitude,
         longitude=search.longitude,
-        radius=search.radius,
+        radius=search.radius or (USUAL_RADIUS if around else None),
         max_results=search.max_results,
         language=search.language,
         region=search.region,

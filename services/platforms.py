@@ -10,17 +10,17 @@ DOMAINS: Mapping[str, str] = {
             facebook.com fb.com fb.me m.me messenger.com instagram.com instagr.am threads.net threads.com twitter.com
             x.com t.co linkedin.com lnkd.in youtube.com youtu.be tiktok.com snapchat.com whatsapp.com wa.me t.me
             telegram.me telegram.org reddit.com tumblr.com vk.com ok.ru xing.com weibo.com mastodon.social bsky.app
-            vimeo.com flickr.com soundcloud.com twitch.tv discord.com discord.gg line.me medium.com nextdoor.com
-            pin.it
+            vimeo.com flickr.com soundcloud.com twitch.tv discord.com discord.gg line.me medium.com
+            pin.it fb.watch wa.link
         """,
         "a map service": """
-            goo.gl g.page waze.com openstreetmap.org mapquest.com what3words.com here.com
+            goo.gl g.page g.co share.google posts.gle waze.com openstreetmap.org mapquest.com what3words.com here.com
         """,
         "a page of links": """
             linktr.ee bio.link beacons.ai lnk.bio campsite.bio taplink.cc about.me linkin.bio allmylinks.com solo.to
         """,
         "a shortened link": """
-            bit.ly tinyurl.com ow.ly is.gd buff.ly rebrand.ly cutt.ly rb.gy shorturl.at t.ly
+            bit.ly qrco.de tinyurl.com ow.ly is.gd buff.ly rebrand.ly cutt.ly rb.gy shorturl.at t.ly
         """,
         "a directory or marketplace": """
             foursquare.com yellowpages.com bbb.org thumbtack.com angi.com angieslist.com homeadvisor.com houzz.com
@@ -29,7 +29,14 @@ DOMAINS: Mapping[str, str] = {
             treatwell.co.uk fresha.com vagaro.com booksy.com styleseat.com zomato.com etsy.com zocdoc.com
             healthgrades.com avvo.com findlaw.com trustpilot.com manta.com superpages.com checkatrade.com yell.com
             gelbeseiten.de dasoertliche.de pagesjaunes.fr paginegialle.it jameda.de doctolib.de doctolib.fr
-            calendly.com eventbrite.com
+            nextdoor.com porch.com networx.com buildzoom.com bark.com chamberofcommerce.com alignable.com indeed.com
+            zillow.com realtor.com trulia.com homes.com poshmark.com seamless.com slicelife.com
+            11880.com meinestadt.de golocal.de hotfrog.com cylex.de
+        """,
+        "a booking or ordering service": """
+            calendly.com eventbrite.com setmore.com glossgenius.com squareup.com acuityscheduling.com as.me
+            schedulicity.com janeapp.com mindbodyonline.com simplybook.me toasttab.com chownow.com menufy.com
+            beyondmenu.com clover.com olo.com housecallpro.com appointy.com picktime.com phorest.com gettimely.com
         """,
     }.items()
     for domain in domains.split()

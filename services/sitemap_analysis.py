@@ -23,7 +23,7 @@ class Analysed:
 async def work(domain: Domain, tools: Tools) -> Analysed:
     home = domain.home_url or f"https://{domain.domain}/"
     with verdicts():
-        discovery = await Discoverer(fetcher(tools), home, domain.domain).run()
+        discovery = await Discoverer(fetcher(tools), home, domain.domain, tools.clock).run()
         if not discovery.sitemaps and discovery.trouble is not None:
             raise discovery.trouble  # "there is none" must not be said of a site that did not answer
     return Analysed(discovery, author(tools))

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from listener import Done, Reject, Tools, Workflow
-from services.crawl import CrawlSettings, author
+from services.crawl import PATIENCE, CrawlSettings, author
 from services.fetch import fetcher, verdicts
 from services.models import SitemapFile
 from services.sitemaps.classify import PageClass, Verdict, classify
@@ -71,7 +71,7 @@ async def work(sitemap: SitemapFile, tools: Tools) -> Imported:
     with verdicts():
         try:
             async with fetcher(tools).stream(
-                sitemap.url, limit=MOST_BYTES, cut=True, accept=ACCEPT, ungzip=True
+                sitemap.url, limit=MOST_BYTES, cut=True, accept=ACCEPT, ungzip=True, patience=PATIENCE
             ) as answer:
                 async for chunk in answer.chunks():
                     taker.take(reader.feed(chunk))

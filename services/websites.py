@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import idna
 from publicsuffixlist import PublicSuffixList
@@ -35,8 +35,9 @@ _WRAPPERS = {
     "/aclk": ("adurl",),
     "/pagead/aclk": ("adurl",),
     "/imgres": ("imgrefurl",),
+    "/redirect": ("q",),
 }
-_WRAPPING = frozenset({"google", "facebook", "instagram", "googleadservices"})
+_WRAPPING = frozenset({"google", "facebook", "instagram", "googleadservices", "youtube"})
 _DEPTH = 4
 
 
@@ -189,6 +190,12 @@ def site_of(url: str) -> str | None:
         return registrable_domain(host_name(_split(url)[0]))
     except InvalidHostError:
         return None
+
+
+def is_of(url: str, domain: str) -> bool:
+    """Whether a URL is on this domain's website: its own host, one below it, or a neighbour under the same name."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    return host == domain or host.endswith(f".{domain}") or site_of(url) == (registrable_domain(domain) or domain)
 
 
 def unicode_host(host: str) -> str:

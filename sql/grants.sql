@@ -71,7 +71,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA scheduler TO scheduler_monitor;
 DO $$
 DECLARE
     f record;
-    listener_calls CONSTANT text[] := '{claim,claimable,heartbeat,succeed,fail,release,rescue,maintain,tick,dispatch,take_alerts,alert_sent}';
+    listener_calls CONSTANT text[] := '{claim,claimable,heartbeat,succeed,fail,defer,release,rescue,maintain,tick,dispatch,take_alerts,alert_sent}';
     monitor_calls CONSTANT text[] := '{why,preview,doctor,verify_deploy,_examine_cron,_examine_table,_examine_vacuum,_examine_server,_examine_listeners,_examine_environment,_threshold,_index_missing,_key_needs_index,_rows_hidden,_base_type,_trigger_missing,_launcher_lives,_session,_listened,_grants,_cron_command,_setting,cron_home,cron_alive,cron_next,cron_previous,cron_parse,cron_timezone,_cron_nearest,_cron_field,_cron_day_matches,redact,duration_bucket,histogram_percentile,histogram_add,histogram_sum,_shape,_depth,_cron_jobs}';
     cron_calls CONSTANT text[] := '{dispatch,maintain,tick,cron_home,_setting,_cron_command,_check_name,_cron_drop}';
 BEGIN

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+import psycopg
 import typer
 from psycopg import sql
 
@@ -27,6 +28,8 @@ ADDED = sql.SQL(
 )
 COLUMNS = {"curation": "contact_curation_status"}
 """Where an option is called otherwise than its column."""
+
+UNREACHABLE = "A contact needs a way to reach it."
 
 Which = Annotated[str, typer.Argument(metavar="CONTACT", help="Its id or its email.")]
 Email = Annotated[str | None, typer.Option(help="Such as info@example.com.")]
@@ -62,7 +65,7 @@ def add(
     row = check_contact({**given, "email_type": email_type, "curation": curation})
     row = {key: value for key, value in row.items() if value is not None}
     if not (row.get("email") or row.get("phone")):
-        raise UserError("A contact needs a way to reach it.", "Give --email or --phone.")
+        raise UserError(UNREACHABLE, "Give --email or --phone.")
     site = domain.strip().lower().rstrip(".")
     if row.get("email"):
         row.setdefault("email_type", _type(str(row["email"]), site))
@@ -133,9 +136,16 @@ def edit(
     )
     with acting() as connection:
         key = find_contact(connection, contact)
-        connection.execute(
-            sql.SQL("UPDATE public.contact SET {} WHERE id = %(id)s").format(changes), {**row, "id": key}
-        )
+        statement = sql.SQL("UPDATE public.contact SET {} WHERE id = %(id)s").format(changes)
+        try:
+            connection.execute(statement, {**row, "id": key})
+        except psycopg.errors.UniqueViolation:
+            raise UserError(
+                f"Its domain has another contact with this {'email' if row.get('email') else 'phone'}.",
+                "'scrapersky contact delete' takes one of the two away.",
+            ) from None
+        except psycopg.errors.CheckViolation:
+            raise UserError(UNREACHABLE, "Leave it an email or a phone.") from None
     typer.echo(str(key))
 
 

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,12 +34,15 @@ STALLED_SECONDS = 60
 LOOK_SECONDS = 0.25
 OLD_RATE = 30
 """Items a minute that the in-process timers of the old system managed, all workflows together."""
+ENOUGH_ITEMS = 50
+"""Fewer, as when the town was worked through before, make no rate."""
 BY_HAND = 3, 4
 """Of the places found, so many are queued by the person at once, and the rest is left to the schedule."""
 
 SETTINGS = "schedule, batch_size, max_instances, concurrency, max_attempts, backoff, breaker"
-BUSY: LiteralString = "SELECT coalesce(sum(queued + processing), 0)::integer FROM scheduler.queue_depth"
-WAITING: LiteralString = "SELECT count(*) FROM scheduler.attempt WHERE state = 'waiting'"
+# in one look: an item that goes from one to the other between two would be in neither
+MOVING: LiteralString = """
+SELECT coalesce(sum(queued + processing), 0)::integer, coalesce(sum(waiting), 0)::integer FROM scheduler.queue_depth"""
 FIRED: LiteralString = "SELECT last_clock FROM scheduler.state WHERE workflow = 'deep_scan' AND last_dispatch_at > %s"
 DONE: LiteralString = "SELECT coalesce(sum(succeeded + failed + rejected), 0)::integer FROM scheduler.run"
 SOME_PLACES: LiteralString = """
@@ -163,7 +167,7 @@ class Show:
             if _one(self.db, "SELECT scheduler.cron_home()") != "missing"
             else "the listener (no pg_cron here)"
         )
-        self.live.note(f"{later} more are set to Selected, and {clock} queues them at the start of the next minute")
+        self.live.note(f"{later} more are set to Selected; {clock} queues them as the next minute begins")
         return lambda: self._has_fired(begun)
 
     def _has_fired(self, begun: Any) -> bool:
@@ -177,20 +181,16 @@ class Show:
         """Until nothing moves any more: every business and every sitemap that comes up is selected."""
         begun = time.monotonic()
         fired = firing()
-        selected = dict.fromkeys((name for name, _ in GATES), 0)
+        seen: set[str] = set()
         while True:
             self._look("" if fired else f"the clock fires in {60 - time.time() % 60:.0f} s")
             if not fired and firing():
                 fired = True
-            for workflow, selection in GATES:
-                if (count := self.db.execute(selection).rowcount) > 0:
-                    self.db.execute("SELECT scheduler.dispatch(%s)", [workflow])
-                    if not selected[workflow]:
-                        self.live.note(f"At the gate before {workflow} the person selects whatever comes up")
-                    selected[workflow] += count
-            if _one(self.db, BUSY):
+            # before the gates: what still moves may bring something to them after the look at them
+            busy, waiting = self.db.execute(MOVING).fetchone() or (0, 0)
+            if self._select(seen) or busy:
                 continue
-            if _one(self.db, WAITING):
+            if waiting:
                 self._retry()
             elif fired:
                 return
@@ -198,6 +198,18 @@ class Show:
                 raise UserError(
                     "The clock did not fire within its minute.", "See: scrapersky doctor; or run the demo with --quick."
                 )
+
+    def _select(self, seen: set[str]) -> int:
+        """The person at the gates: how many rows were there to be selected."""
+        total = 0
+        for workflow, selection in GATES:
+            if (count := self.db.execute(selection).rowcount) > 0:
+                self.db.execute("SELECT scheduler.dispatch(%s)", [workflow])
+                if workflow not in seen:
+                    self.live.note(f"At the gate before {workflow} the person selects whatever comes up")
+                seen.add(workflow)
+                total += count
+        return total
 
     def _retry(self) -> None:
         """What failed and may be tried again is due after its backoff; here nobody waits for the minute's look."""
@@ -212,7 +224,8 @@ class Show:
     def _look(self, waits_for: str) -> None:
         self.live.show(waits_for)
         if self.listener.poll() is not None:
-            raise UserError(f"The listener ended with exit code {self.listener.returncode}.", f"See {self.log}.")
+            last = " ".join(self.log.read_text(errors="replace").splitlines()[-2:])[-500:]
+            raise UserError(f"The listener ended with exit code {self.listener.returncode}: {last}", f"See {self.log}.")
         at, before = self._moved
         if (done := _one(self.db, DONE)) != before or waits_for.startswith("the clock"):
             self._moved = (time.monotonic(), done)
@@ -314,7 +327,7 @@ def _listener(url: str, google: str, replay: str, port: int, log: Path) -> Itera
 def _report(db: psycopg.Connection, world: "World", show: Show) -> None:
     from services.simulation.compare import dead_letters
 
-    _step("SELECT workflow, error, items FROM scheduler.errors: what could not be read, and why")
+    _step("SELECT workflow, error, items FROM scheduler.errors: what failed, and why")
     dead = dead_letters(db, world)
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in sorted(dead):
@@ -330,7 +343,7 @@ def _report(db: psycopg.Connection, world: "World", show: Show) -> None:
         ORDER BY c.found_in, c.name NULLS LAST, d.domain LIMIT 20""",
         list(world.expected),
     )
-    if show.items:
+    if show.items >= ENOUGH_ITEMS:
         rate = show.items / show.seconds * 60
         say(
             f"\n{show.items} items in {show.seconds:.0f} s: {rate:,.0f} a minute, {rate / OLD_RATE:.0f} times the"
@@ -354,7 +367,8 @@ def _verify(db: psycopg.Connection, world: "World") -> None:
         f"Exactly the town's {len(world.emails)} addresses, {len(world.phones)} phone numbers and {len(world.expected)}"
         f" domains, and its {len(world.dead)} dead letters for their reasons: none missing, none invented, none twice."
     )
-    typer.echo(paint(good, "green"))
+    width = terminal_width()
+    typer.echo(paint(textwrap.fill(good, width) if width else good, "green"))
 
 
 def _say_goodbye(directory: Path | None, log: Path, *, private: bool) -> None:
@@ -365,10 +379,10 @@ def _say_goodbye(directory: Path | None, log: Path, *, private: bool) -> None:
     option = f" --dir {shlex.quote(str(directory))}" if directory else ""
     where = f"SCRAPERSKY_LOCAL={shlex.quote(str(directory))} " if directory else ""
     say("\nLook around:")
-    say(f"  {where}{command} web                 the dashboard, at http://127.0.0.1:{DEFAULT_PORT}/")
-    say(f"  {where}{command} status              every workflow; also: top, dead, errors, why")
-    say(f"  {where}{command} export contacts     what was found, as CSV")
-    say(f"  {command} db psql{option}             SQL")
+    say(f"  {where}{command} web              the dashboard, at http://127.0.0.1:{DEFAULT_PORT}/")
+    say(f"  {where}{command} status           every workflow; also: top, dead, why")
+    say(f"  {where}{command} export contacts  what was found, as CSV")
+    say(f"  {command} db psql{option}          SQL")
     say(f"  {os.path.relpath(log)}   what the listener did")
     if private:
         say(f"PostgreSQL keeps running. Stop it with: {command} db stop{option}")

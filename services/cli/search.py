@@ -20,7 +20,9 @@ def search(
     business_type: Annotated[str, typer.Argument(metavar="WHAT", help="The kind of business, such as plumber.")],
     location: Annotated[str, typer.Argument(metavar="WHERE", help="The place, such as 'Austin, TX'.")],
     near: Annotated[str | None, typer.Option(metavar="LAT,LNG", help="Look around this point.")] = None,
-    radius: Annotated[int | None, typer.Option(min=1, max=50000, metavar="METRES", help="How far around it.")] = None,
+    radius: Annotated[
+        int | None, typer.Option(min=1, max=50000, metavar="METRES", help="How far around it; 10,000 if not said.")
+    ] = None,
     most: Annotated[int, typer.Option("--max", min=1, max=60, help="At most so many places.")] = 60,
     language: Annotated[str | None, typer.Option(help="Of the answers, such as en.")] = None,
     region: Annotated[str | None, typer.Option(help="Two letters, such as US.")] = None,

@@ -32,13 +32,29 @@ def charset_of(content_type: str, body: bytes) -> str:
     for found in (_IN_HEADER.search(content_type), _IN_XML.search(head), _IN_META.search(head)):
         if found is not None and (name := _known(found[1])):
             # bytes that could be searched for <meta are no UTF-16, whatever it says
-            return "utf-8" if name.startswith("utf-16") and isinstance(found[1], bytes) else name
+            said = "utf-8" if name.startswith("utf-16") and isinstance(found[1], bytes) else name
+            return _believed(said, body)
+    return "utf-8" if _is_utf8(body) else "cp1252"
+
+
+def _believed(said: str, body: bytes) -> str:
+    """What was said, if the bytes do not say otherwise: a server's default often contradicts its pages."""
+    if said == "cp1252" and not body.isascii() and _is_utf8(body):
+        return "utf-8"
+    if said == "utf-8" and not _is_utf8(body):
+        # not one letter of UTF-8 beyond ASCII, so it is not a page with a slip in it
+        letters = set(body.decode("utf-8", "replace"))
+        return said if any(letter > "\x7f" and letter != "\ufffd" for letter in letters) else "cp1252"
+    return said
+
+
+def _is_utf8(body: bytes) -> bool:
     try:
         # one character may be cut in two at the end
         codecs.getincrementaldecoder("utf-8")().decode(body)
     except UnicodeDecodeError:
-        return "cp1252"
-    return "utf-8"
+        return False
+    return True
 
 
 def decode(body: bytes, charset: str) -> str:

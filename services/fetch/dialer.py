@@ -145,11 +145,11 @@ async def body(response: httpx.Response, target: Target) -> AsyncGenerator[bytes
         async for chunk in response.aiter_raw():
             yield chunk
     except httpx.TransportError as error:
-        raise told(error, target) from error
+        raise told(error, target, begun=True) from error
 
 
-def told(error: Exception, target: Target) -> FetchError:
-    """httpx's error in our words."""
+def told(error: Exception, target: Target, *, begun: bool = False) -> FetchError:
+    """httpx's error in our words; `begun` if its head had come."""
     url, host = str(target.url), target.host
     causes = list(_causes(error))
     # others say that the connection ended or that there is more to come, not that TLS failed
@@ -161,10 +161,18 @@ def told(error: Exception, target: Target) -> FetchError:
             return ConnectTimeoutError(f"no connection to {host} in time", url=url)
         case httpx.TimeoutException():
             return ReadTimeoutError(f"{host} fell silent", url=url)
+        case httpx.ConnectError() if any(isinstance(cause, ssl.SSLError) for cause in causes):
+            return ConnectError(f"no connection to {host}: it hung up before TLS was agreed on", url=url)
         case httpx.ConnectError() | httpx.ProxyError():
             return ConnectError(f"no connection to {host}: {_os_words(causes)}", url=url)
+        case httpx.ReadError() | httpx.WriteError() | httpx.CloseError():
+            return BrokenAnswerError(f"{host} broke off: {_os_words(causes)}", url=url)
+        case _ if begun:
+            return BrokenAnswerError(f"{host} broke off in the middle of its answer", url=url)
+        case _ if "disconnected" in str(error):
+            return BrokenAnswerError(f"{host} hung up without an HTTP answer", url=url)
         case _:
-            return BrokenAnswerError(f"{host} broke off or does not speak HTTP ({type(error).__name__})", url=url)
+            return BrokenAnswerError(f"what {host} answers is not HTTP", url=url)
 
 
 def _dead(target: Target) -> DeadHostError:
@@ -178,7 +186,9 @@ def _tls_words(error: ssl.SSLError) -> str:
 
 
 def _os_words(causes: list[BaseException]) -> str:
-    number = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), None)
+    # the numbers of an SSLError are OpenSSL's own
+    system = (cause for cause in causes if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError))
+    number = next((cause.errno for cause in system if cause.errno), None)
     return os.strerror(number).lower() if number else "refused or unreachable"
 
 

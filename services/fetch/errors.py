@@ -11,6 +11,8 @@ class FetchError(Exception):
     """One fetch that gave nothing. The text is fit for an error column: no credentials, no query string."""
 
     retryable = False
+    spends = True
+    """Whether trying again costs an attempt."""
 
     def __init__(self, words: str, *, url: str = "", retry_after: float | None = None) -> None:
         super().__init__(redact(words))
@@ -21,7 +23,7 @@ class FetchError(Exception):
 
     def verdict(self) -> Retry | Reject:
         """The same in the engine's terms."""
-        return Retry(str(self), after=self.retry_after) if self.retryable else Reject(str(self))
+        return Retry(str(self), after=self.retry_after, spend=self.spends) if self.retryable else Reject(str(self))
 
 
 class InvalidUrlError(FetchError):
@@ -113,16 +115,22 @@ class RobotsError(FetchError):
 
 
 class BusyError(FetchError):
-    """This host has had its share for the moment, or asked for a pause, or has failed again and again."""
+    """This host asked for a pause, or has failed again and again."""
 
     retryable = True
 
 
-class StatusError(FetchError):
-    """An answer of 400 or above."""
+class TurnError(BusyError):
+    """This host has had its share for the moment: our own manners, and nobody's failure."""
 
-    # What passes by itself; 520 to 524 are a CDN's words for an origin that is down.
-    TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
+    spends = False
+
+
+class StatusError(FetchError):
+    """An answer of 400 or above, or one that brings no document."""
+
+    # What passes by itself; 520 to 524 are a CDN's words for an origin that is down, 202 is a firewall's for "wait".
+    TRANSIENT = frozenset({202, 408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 
     def __init__(self, words: str, status: int, *, url: str = "", retry_after: float | None = None) -> None:
         super().__init__(words, url=url, retry_after=retry_after)

@@ -16,7 +16,9 @@ from services.fetch.inflate import Unpacking
 def media_type_of(headers: httpx.Headers) -> str:
     """`text/html` of `Text/HTML; charset=utf-8`; empty if the server does not say."""
     said: str = headers.get("content-type", "")
-    return said.partition(";")[0].strip().lower()
+    # said twice, by the application and by its server, the last one counts
+    kinds = [part.partition(";")[0].strip().lower() for part in said.split(",")]
+    return next((kind for kind in reversed(kinds) if "/" in kind), kinds[0])
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import http
+import re
 import time
 from asyncio import Semaphore
 from collections.abc import AsyncIterator, Collection
@@ -44,6 +45,17 @@ HTML = ("text/html", "application/xhtml+xml")
 _ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ENCODINGS = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
+_UNREADABLE = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz", "sdch", "exi", "pack200-gzip"})
+"""Never asked for. Other words in that header, such as utf-8 or none, compress nothing, here as in browsers."""
+_NO_DOCUMENT = frozenset({202, 204, 205})
+"""Successes that bring nothing to read; the page under a 202 is a firewall's, which wants to see a browser."""
+_IS_HTML = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype html|!--|html|head|body|title|meta|script|style|div|p|h1|table|a|b|br|font"
+    rb"|iframe)[\s>-]",
+    re.IGNORECASE,
+)
+"""What browsers take for HTML where the server does not say."""
+_MOST_COOKIES = 16_384
 _MOST_ENCODINGS = 3
 _LONGEST_RETRY_AFTER = 86_400.0
 
@@ -88,10 +100,16 @@ class Fetcher:
         accept: str = _ACCEPT,
         only: Collection[str] = (),
         ungzip: bool = False,
+        patience: float | None = None,
     ) -> Fetched:
         """The whole document. The arguments are those of `stream`."""
-        async with self.stream(url, limit=limit, cut=cut, accept=accept, only=only, ungzip=ungzip) as answer:
-            return await _whole(answer)
+        async with self.stream(
+            url, limit=limit, cut=cut, accept=accept, only=only, ungzip=ungzip, patience=patience
+        ) as answer:
+            fetched = await _whole(answer)
+        if only and not fetched.media_type and not _IS_HTML.match(fetched.body):
+            raise _unwanted("", fetched.final_url)
+        return fetched
 
     @asynccontextmanager
     async def stream(
@@ -103,19 +121,21 @@ class Fetcher:
         accept: str = _ACCEPT,
         only: Collection[str] = (),
         ungzip: bool = False,
+        patience: float | None = None,
     ) -> AsyncIterator[Answer]:
         """The document as it comes; its host's turn and the deadline last until the block is left.
 
         `limit`: most bytes after decompression (FETCH_BODY_BYTES). `cut`: end there instead of raising TooLargeError.
-        `accept`: the header. `only`: media types; any other raises UnwantedTypeError before the body is read.
+        `accept`: the header. `only`: media types; any other raises UnwantedTypeError before the body is read. Where the
+        server names none, the beginning of the body decides, in `get`.
         `ungzip`: unpack a document that is a gzip file itself, whatever it is called.
+        `patience`: the longest wait for the host's turn, if less than FETCH_PATIENCE_SECONDS.
         """
         headers = {"Accept": accept}
-        async with self._follow(url, headers) as arrival:
+        async with self._follow(url, headers, patience=patience) as arrival:
             found = media_type_of(arrival.response.headers)
-            if only and found not in only:
-                words = f"not a document of the wanted kind but {found or 'of no kind'}"
-                raise UnwantedTypeError(words, found, url=str(arrival.target.url))
+            if only and found and found not in only:
+                raise _unwanted(found, str(arrival.target.url))
             yield self._answer(arrival, limit, cut=cut, ungzip=ungzip)
 
     async def robots(self, url: str) -> Robots:
@@ -129,23 +149,37 @@ class Fetcher:
     # -- hops -------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _follow(self, url: str, headers: dict[str, str], *, for_rules: bool = False) -> AsyncIterator["Arrival"]:
+    async def _follow(
+        self, url: str, headers: dict[str, str], *, for_rules: bool = False, patience: float | None = None
+    ) -> AsyncIterator["Arrival"]:
         """The answer at the end of all redirects; anything but a success is an error."""
         target = aim(url, self.settings)
         budget = Budget(self.settings.total_seconds)
+        # who is on the way already waits as long as it takes
+        longest = self.settings.patience_seconds
+        first = longest if patience is None else min(patience, longest)
         passed: list[str] = []
+        cookies = Cookies()
+        been = {(str(target.url), "")}
         while True:
             pause = 0.0 if for_rules else await self._pause(target)
             if passed and httpx.URL(passed[-1]).host == target.url.host:
                 pause = 0.0  # a redirect within one host is part of the same visit
-            async with self._hop(target, headers, budget, pause) as response:
+            async with self._hop(
+                target, headers | cookies.of(target), budget, pause, longest if passed else first
+            ) as response:
                 if response.status_code not in _REDIRECTS or "location" not in response.headers:
                     self._check_status(target, response)
                     yield Arrival(target, response, tuple(passed), budget.begun)
                     return
                 location = response.headers["location"]
+                cookies.take(target, response)
             passed.append(str(target.url))
             target = self._next(target, location, passed)
+            step = (str(target.url), cookies.of(target).get("Cookie", ""))
+            if step in been:
+                raise RedirectError(f"{passed[-1].partition('?')[0]} redirects in a circle", url=passed[-1])
+            been.add(step)
 
     async def _pause(self, target: Target) -> float:
         """How long to keep between requests to this host; DisallowedError if it wants none.
@@ -161,10 +195,10 @@ class Fetcher:
 
     @asynccontextmanager
     async def _hop(
-        self, target: Target, headers: dict[str, str], budget: "Budget", pause: float
+        self, target: Target, headers: dict[str, str], budget: "Budget", pause: float, patience: float
     ) -> AsyncIterator[httpx.Response]:
         gate = self._gates.of(target.host)
-        async with gate.turn(pause, self.settings.patience_seconds), self._slots, budget.spend(target):
+        async with gate.turn(pause, patience), self._slots, budget.spend(target):
             response = await self._send(target, headers, gate)
             try:
                 yield response
@@ -194,13 +228,11 @@ class Fetcher:
             following = aim(url, self.settings)
         except FetchError as error:
             raise type(error)(f"{target} redirects on, but {error}", url=url) from error
-        if str(following.url) in passed:
-            raise RedirectError(f"{target} redirects in a circle", url=passed[-1])
         return following
 
     def _check_status(self, target: Target, response: httpx.Response) -> None:
         status = response.status_code
-        if not 200 <= status < 300:
+        if not 200 <= status < 300 or status in _NO_DOCUMENT:
             raise StatusError(
                 f"HTTP {status} ({_phrase(status)})",
                 status,
@@ -237,6 +269,24 @@ class Arrival:
     redirects: tuple[str, ...]
     started: float
     """When the last hop began."""
+
+
+class Cookies:
+    """Those of one fetch: many sites send a visitor in a circle who does not bring back what he was given."""
+
+    def __init__(self) -> None:
+        self._jar = httpx.Cookies()
+
+    def take(self, target: Target, response: httpx.Response) -> None:
+        if sum(map(len, response.headers.get_list("set-cookie"))) > _MOST_COOKIES:
+            return
+        response.request = httpx.Request("GET", target.url)
+        self._jar.extract_cookies(response)
+
+    def of(self, target: Target) -> dict[str, str]:
+        request = httpx.Request("GET", target.url)
+        self._jar.set_cookie_header(request)
+        return {"Cookie": request.headers["cookie"]} if "cookie" in request.headers else {}
 
 
 class Budget:
@@ -285,10 +335,14 @@ async def _whole(answer: Answer) -> Fetched:
 
 def _encodings(headers: httpx.Headers, url: str) -> list[str]:
     named = [part.strip().lower() for part in headers.get("content-encoding", "").split(",")]
-    used = [part for part in named if part not in ("", "identity", "none")]
-    if len(used) > _MOST_ENCODINGS or not _ENCODINGS.keys() >= set(used):
+    used = [part for part in named if part in _ENCODINGS or part in _UNREADABLE]
+    if len(used) > _MOST_ENCODINGS or not _UNREADABLE.isdisjoint(used):
         raise UndecodableError(f"compressed in a way that was not asked for ({', '.join(used)[:50]})", url=url)
     return [_ENCODINGS[part] for part in used]
+
+
+def _unwanted(found: str, url: str) -> UnwantedTypeError:
+    return UnwantedTypeError(f"not a document of the wanted kind but {found or 'of no kind'}", found, url=url)
 
 
 def _retry_after(response: httpx.Response, clock: Clock) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from listener import Clock
-from services.fetch.errors import BusyError
+from services.fetch.errors import BusyError, TurnError
 
 _MOST_HOSTS = 10_000
 _FAILURES = 3
@@ -32,7 +32,7 @@ class Gate:
 
     @asynccontextmanager
     async def turn(self, seconds: float, patience: float) -> AsyncIterator[None]:
-        """Wait for a turn, `seconds` after the one before; BusyError if it is further away than `patience`.
+        """Wait for a turn, `seconds` after the one before; TurnError if it is further away than `patience`.
 
         With 0 it does not count as a visit: robots.txt, or a redirect within the host.
         """
@@ -43,7 +43,7 @@ class Gate:
             # each is sent to a time of its own, or all would come back at once and find it busy again
             self._booked = max(self._booked + seconds, now + wait)
             words = f"{self._host} has its share of requests for the moment"
-            raise BusyError(words, retry_after=self._booked - now)
+            raise TurnError(words, retry_after=self._booked - now)
         self._users += 1
         try:
             async with self._in_time(seconds):

@@ -10,6 +10,7 @@ from protego import Protego
 
 from listener import Clock
 from services.fetch.errors import (
+    DeadHostError,
     FetchError,
     InvalidUrlError,
     RedirectError,
@@ -18,6 +19,7 @@ from services.fetch.errors import (
     RefusedSchemeError,
     RobotsError,
     StatusError,
+    TlsError,
 )
 from services.fetch.fetched import Fetched
 
@@ -26,7 +28,7 @@ LIMIT = 500 * 1024
 _MOST_SITES = 10_000
 _FAILURE_SECONDS = 60.0
 """How long a site that did not answer is not asked again."""
-_REFUSALS = (RefusedAddressError, RefusedPortError, RefusedSchemeError, InvalidUrlError)
+_NOWHERE = (RefusedAddressError, RefusedPortError, RefusedSchemeError, InvalidUrlError, DeadHostError, TlsError)
 _BEGINNINGS_OF_HTML = ("<!doctype", "<html", "<head", "<body", "<?xml", "<!--")
 
 
@@ -118,8 +120,8 @@ class RobotsCache:
                 url=url,
                 retry_after=error.retry_after,
             ) from error
-        except (RedirectError, *_REFUSALS) as error:
-            if isinstance(error, _REFUSALS) and error.url == url:
+        except (RedirectError, *_NOWHERE) as error:
+            if isinstance(error, _NOWHERE) and error.url == url:
                 raise  # the site itself
             # RFC 9309: one that leads nowhere is none; each page is checked for itself
             return Robots(agent=self._agent)

@@ -43,7 +43,8 @@ class FetchSettings(PipelineSettings):
     crawl_delay_seconds: float = Field(default=30.0, ge=0, le=3600)
     """The longest crawl delay of a robots.txt that is followed to the second."""
     patience_seconds: float = Field(default=30.0, ge=0, le=3600)
-    """The longest wait for a host's turn; beyond it the item is tried again later."""
+    """The longest wait for a host's turn; beyond it the item is put off, which spends no attempt. Keep it above the
+    crawl delay that is followed, or whoever reads several pages of one host never gets to the second."""
     connect_seconds: float = Field(default=10.0, gt=0, le=600)
     """For reaching a host, TLS included."""
     read_seconds: float = Field(default=15.0, gt=0, le=600)

@@ -33,10 +33,10 @@ class PlaceSearch(Owned, Base):
     business_type: Mapped[str]
     location: Mapped[str]
     latitude: Mapped[float | None]
-    """With longitude and radius: look around this point."""
+    """With longitude: look around this point."""
     longitude: Mapped[float | None]
     radius: Mapped[int | None]
-    """In metres."""
+    """In metres around the point; 10,000 if it is not said."""
     max_results: Mapped[int] = mapped_column(SmallInteger, server_default=text("60"))
     language: Mapped[str | None]
     region: Mapped[str | None]

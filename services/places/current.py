@@ -91,7 +91,12 @@ class CurrentApi:
 
     def _body(self, query: Query) -> Json:
         # all of it stays the same from page to page, or the token is refused
-        body: Json = {"textQuery": query.text, "pageSize": min(_PAGE_SIZE, query.max_results)}
+        body: Json = {
+            "textQuery": query.text,
+            "pageSize": min(_PAGE_SIZE, query.max_results),
+            # those that work at their customers' places, as most plumbers do, are left out unless asked for
+            "includePureServiceAreaBusinesses": True,
+        }
         if language := query.language or self._settings.language:
             body["languageCode"] = language
         if region := query.region or self._settings.region:

@@ -41,7 +41,7 @@ class Transport:
             answer = await self._http.request(method, url, params=params, headers=headers, json=body)
         except httpx.TimeoutException as error:
             raise UnavailableError("Google Places did not answer in time") from error
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise UnavailableError(f"Google Places cannot be reached ({type(error).__name__})") from error
         read = parse(answer.content)
         if read is None:

@@ -143,7 +143,10 @@ class Google:
         if start is None:
             return _invalid("Request parameters for paging requests must match the initial SearchText request.")
         try:
-            whole = {"places": self._matching(str(asked["textQuery"])), "nextPageToken": "x"}
+            found = self._matching(str(asked["textQuery"]))
+            if not asked.get("includePureServiceAreaBusinesses"):
+                found = [place for place in found if not place.get("pureServiceAreaBusiness")]
+            whole = {"places": found, "nextPageToken": "x"}
             masked(whole, mask, SEARCH)
         except MaskError as error:
             return _bad_mask(error)

@@ -63,13 +63,11 @@ def silent(lot: Lot) -> Built:
 
 dripping = partial(_home, Answer(b"<html>" + b"." * 2000, manner=Manner.DRIP), "{host} was too slow: not done in time")
 endless = partial(_home, Answer(b"<p>more</p>" * 10_000, manner=Manner.ENDLESS), "larger than 10,485,760 bytes")
-cut_off = partial(
-    _home, Answer(b"<html><body>", manner=Manner.CUT), "{host} broke off or does not speak HTTP (RemoteProtocolError)"
-)
+cut_off = partial(_home, Answer(b"<html><body>", manner=Manner.CUT), "{host} broke off in the middle of its answer")
 garbage = partial(
     _home,
     Answer(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n", manner=Manner.GARBAGE),
-    "{host} broke off or does not speak HTTP (RemoteProtocolError)",
+    "{host} hung up without an HTTP answer",
 )
 
 
@@ -138,7 +136,7 @@ def robots_forbid_all(lot: Lot) -> Built:
 def home_elsewhere(lot: Lot) -> Built:
     """The domain was sold: everything leads to somebody else's site."""
     site = Site(moved_to=f"https://{ELSEWHERE}")
-    return Built(f"{lot.root}/", {lot.domain: site, lot.host: site}, {lot.domain: Expected()})
+    return _dead(lot, {lot.domain: site, lot.host: site}, f"{lot.domain} leads to another website, {ELSEWHERE}")
 
 
 # -- sitemaps ---------------------------------------------------------------------------------------------------------
@@ -200,7 +198,7 @@ def forbidden_page(lot: Lot) -> Built:
 
 def cut_page(lot: Lot) -> Built:
     answer = Answer(mailto("info", lot.domain).encode(), manner=Manner.CUT)
-    return _beside(lot, "/contact/", answer, f"{lot.host} broke off or does not speak HTTP (RemoteProtocolError)")
+    return _beside(lot, "/contact/", answer, f"{lot.host} broke off in the middle of its answer")
 
 
 def huge_page(lot: Lot) -> Built:
@@ -300,10 +298,41 @@ def endless_rules(lot: Lot) -> Built:
     return built
 
 
+def sent_on(lot: Lot) -> Built:
+    """A page that only sends its visitors on, as small websites do it."""
+    found = _info(lot)
+    built = _odd(lot, Answer(b"<meta http-equiv=Refresh content='0; URL=/kontakt.html'><p>One moment"), found)
+    built.sites[lot.host].answers["/kontakt.html"] = Answer(found.html.encode())
+    return built
+
+
+def untyped(lot: Lot) -> Built:
+    """Nobody says that it is HTML."""
+    found = _info(lot)
+    return _odd(lot, Answer(f"\n<!DOCTYPE html>{found.html}".encode(), kind=""), found)
+
+
+def silent_gzip(lot: Lot) -> Built:
+    """Compressed, and nobody says so."""
+    found = _info(lot)
+    return _odd(lot, Answer(gzip.compress(found.html.encode(), mtime=0)), found)
+
+
+def odd_encoding(lot: Lot) -> Built:
+    """A charset where the compression belongs."""
+    found = _info(lot)
+    return _odd(lot, Answer(found.html.encode(), headers=(("Content-Encoding", "UTF-8"),)), found)
+
+
+challenge = partial(_home, Answer(b"<title>One moment</title><p>Checking your browser", 202), "HTTP 202 (Accepted)")
+"""As a firewall answers whoever it takes for a robot."""
+empty = _status(204, "No Content")
+
+
 TROUBLES: tuple[Trouble, ...] = (
     refused, forbidden_page, no_sitemap, busy, silent, off_site, bomb, nul_bytes, unknown, looping_indexes, dead_link,
     to_the_inside, slow, robots_forbid_all, soft_404, page_for_everything, wrong_charset, failing, without_tls, picture,
     hostile_text, gone, moved_page, circle, huge_page, not_html, home_elsewhere, endless, back_home, dripping,
     bottomless_indexes, cut_page, endless_rules, robots_fail, page_to_the_inside, garbage, not_found, empty_sitemap,
-    endless_redirects, overrun, cut_off, forbidden,
+    endless_redirects, overrun, cut_off, forbidden, sent_on, challenge, untyped, silent_gzip, odd_encoding, empty,
 )  # fmt: skip

@@ -4,18 +4,22 @@ import re
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
-from services.crawl import page_of
+from listener import Clock
+from services.crawl import HTML, page_of
 from services.fetch import DisallowedError, Fetcher, FetchError, StatusError
 from services.models.words import SitemapType
 from services.sitemaps.reader import MOST_BYTES, NotASitemapError, SitemapReader
 from services.sitemaps.urls import UnusableUrlError, normal_url
+from services.websites import is_of
 
 DEEPEST = 5
 MOST_SITEMAPS = 200
 MOST_REQUESTS = 300
 MOST_CHILDREN = 5_000
+MOST_SECONDS = 420.0
+"""A look ends before its workflow's timeout, also where a crawl delay makes each request wait half a minute."""
 ACCEPT = "application/xml,text/xml,text/plain;q=0.9,*/*;q=0.8"
 
 ROBOTS, USUAL, HOME, INDEX = "robots.txt", "usual path", "home page", "index"
@@ -102,16 +106,19 @@ class Discovery:
     def _summary(self) -> str:
         if not self.sitemaps:
             return "there is no sitemap: looked in robots.txt, at the usual paths and on the home page"
-        return f"{len(self.sitemaps)} sitemaps with {self.url_count:,} addresses"
+        sitemaps = "1 sitemap" if len(self.sitemaps) == 1 else f"{len(self.sitemaps)} sitemaps"
+        return f"{sitemaps} with {self.url_count:,} address{'' if self.url_count == 1 else 'es'}"
 
 
 class Discoverer:
     """One look at one site."""
 
-    def __init__(self, fetch: Fetcher, home: str, site: str) -> None:
+    def __init__(self, fetch: Fetcher, home: str, site: str, clock: Clock) -> None:
         self._fetch = fetch
         self._home = home
         self._site = site
+        self._clock = clock
+        self._until = clock.monotonic() + MOST_SECONDS
         self._seen: set[str] = set()
         self._requests = 0
         self.found = Discovery()
@@ -131,6 +138,9 @@ class Discoverer:
         while queue:
             if len(self.found.sitemaps) >= MOST_SITEMAPS or self._requests >= MOST_REQUESTS:
                 self.found.stopped = f"more than {MOST_SITEMAPS} sitemaps or {MOST_REQUESTS} requests"
+                return
+            if self._clock.monotonic() > self._until:
+                self.found.stopped = f"not done after {MOST_SECONDS:.0f} s, at the pace the site asks for"
                 return
             candidate = queue.popleft()
             sitemap = await self._try(candidate)
@@ -156,6 +166,9 @@ class Discoverer:
         if url in self._seen:
             return None
         self._seen.add(url)
+        if not self._may_be_at(url, candidate):
+            self.found.refused.append((url, candidate.found_by, "on another site"))
+            return None
         self._requests += 1
         try:
             sitemap = await read_sitemap(self._fetch, url, candidate)
@@ -166,14 +179,23 @@ class Discoverer:
             return None
         if sitemap.url != url and sitemap.url in self._seen:
             return None  # a redirect to one that is known
+        if not self._may_be_at(sitemap.url, candidate):
+            self.found.refused.append((url, candidate.found_by, "redirected to another site"))
+            return None
         self._seen.add(sitemap.url)
         self.found.sitemaps.append(sitemap)
         return sitemap
 
+    def _may_be_at(self, url: str, candidate: Candidate) -> bool:
+        """On its own website, or where its index is; robots.txt alone may name any place, as the protocol has it."""
+        if candidate.found_by == ROBOTS or is_of(url, self._site):
+            return True
+        return candidate.parent is not None and urlsplit(url).hostname == urlsplit(candidate.parent).hostname
+
     async def _home_links(self) -> AsyncIterator[str]:
         self._requests += 1
         try:
-            fetched = await self._fetch.get(self._home, only=("text/html", "application/xhtml+xml"))
+            fetched = await self._fetch.get(self._home, only=HTML, ungzip=True)
         except (StatusError, DisallowedError):
             return
         except FetchError as error:

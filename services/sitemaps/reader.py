@@ -27,7 +27,17 @@ _PROLOG = re.compile(rb"\s*(?:<\?.*?\?>|<!--.*?-->)", re.DOTALL)
 _WRONG_ENCODING = re.compile(
     rb"\A(<\?xml[^>]{0,100}?)encoding\s{0,5}=\s{0,5}[\"']utf-?16[^\"'>]{0,5}[\"']", re.IGNORECASE
 )
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 _EMPTY = re.compile(r"[\x00-\x20\x7f]")
+
+
+_BLANK = re.compile(rb"\A(?:\s|\xef\xbb\xbf)+")
+_CHATTER = re.compile(rb"(?:Warning|Notice|Deprecated|Fatal error|Strict Standards)(?:</b>)?:", re.IGNORECASE)
+
+
+def _is_chatter(text: bytes) -> bool:
+    """What PHP says of a plugin, before the sitemap itself."""
+    return _CHATTER.search(text) is not None
 
 
 class NotASitemapError(Exception):
@@ -130,7 +140,9 @@ class SitemapReader:
     def _begin(self) -> bytes:
         """Look at the beginning and choose how to read on."""
         text, self._head = self._head or b"", None
-        text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+        text = _BLANK.sub(b"", text, count=1)
+        if (late := text.find(b"<?xml", 1)) > 0 and _is_chatter(text[:late]):
+            text = text[late:]
         if not text:
             raise NotASitemapError("an empty document")
         if text.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -291,10 +303,11 @@ class _Target:
 
 
 def _entry(fields: Mapping[str, str]) -> Entry | None:
-    written = (
-        fields.get("loc") or fields.get("href") or fields.get("link") or fields.get("guid") or fields.get("id") or ""
+    written = fields.get("loc") or fields.get("href") or fields.get("link") or ""
+    # a feed's guid or id is an address only if it looks like one
+    loc = _EMPTY.sub("", written) or next(
+        (text for name in ("guid", "id") if _ADDRESS.match(text := fields.get(name, "").strip())), ""
     )
-    loc = _EMPTY.sub("", written)
     if not loc or len(loc) > LONGEST_URL:
         return None
     lastmod = next((moment for name in _LASTMOD if (moment := moment_of(fields.get(name, "")))), None)

@@ -183,6 +183,24 @@ $$;
 COMMENT ON FUNCTION scheduler.succeed(bigint, text[], text[], integer[]) IS
 'Items of a run get their final word: the completed word, or one of their own in words. keys NULL means all that are left. Call it first in the transaction that saves their results, and save only what was not refused.';
 
+CREATE OR REPLACE FUNCTION scheduler._show_failed(w scheduler.workflow, r scheduler.run, mine text[], keys text[], errors text[]) RETURNS text[]
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    done text[];
+BEGIN
+    EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$s FROM unnest($1::%3$s[], $2) AS g (key, error), unnest($3::%3$s[]) AS m (key)
+                               WHERE t.%1$I = g.key AND m.key = g.key AND t.%5$I = %6$s RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
+                   w.key_column, w.relation, format_type(w.key_type, -1),
+                   concat_ws(', ', format('%I = %s', w.status_column, scheduler._word(w, w.failed)), quote_ident(w.error_column) || ' = scheduler.redact(g.error)'),
+                   w.status_column, scheduler._running_word(w))
+        INTO done USING keys, errors, mine;
+    RETURN scheduler._without_taken(w, r, done);
+END
+$$;
+COMMENT ON FUNCTION scheduler._show_failed(scheduler.workflow, scheduler.run, text[], text[], text[]) IS 'Internal: gives running items the failed word and their errors, and returns the keys of those that were still this run''s.';
+
 CREATE OR REPLACE FUNCTION scheduler.fail(run bigint, keys text[], errors text[], permanent boolean[] DEFAULT NULL, retry_after interval[] DEFAULT NULL, histogram integer[] DEFAULT NULL)
 RETURNS TABLE (accepted integer, refused text[], dead text[])
 LANGUAGE plpgsql SECURITY DEFINER
@@ -204,13 +222,7 @@ BEGIN
     IF cardinality(f.mine) > 0 THEN
         PERFORM scheduler._check_histogram(histogram);
         w := scheduler._live(r.workflow);
-        EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$s FROM unnest($1::%3$s[], $2) AS g (key, error), unnest($3::%3$s[]) AS m (key)
-                                   WHERE t.%1$I = g.key AND m.key = g.key AND t.%5$I = %6$s RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
-                       w.key_column, w.relation, format_type(w.key_type, -1),
-                       concat_ws(', ', format('%I = %s', w.status_column, scheduler._word(w, w.failed)), quote_ident(w.error_column) || ' = scheduler.redact(g.error)'),
-                       w.status_column, scheduler._running_word(w))
-            INTO done USING keys, errors, f.mine;
-        done := scheduler._without_taken(w, r, done);
+        done := scheduler._show_failed(w, r, f.mine, keys, errors);
         WITH given AS (
             SELECT DISTINCT ON (g.key) g.key, scheduler.redact(g.error) AS error, coalesce(g.permanent, false) AS permanent, g.retry_after
             FROM unnest(fail.keys, fail.errors, fail.permanent, fail.retry_after) AS g (key, error, permanent, retry_after)
@@ -242,6 +254,42 @@ END
 $$;
 COMMENT ON FUNCTION scheduler.fail(bigint, text[], text[], boolean[], interval[], integer[]) IS
 'Items of a run failed: they show the failed word and the error, and are retried after a backoff (or retry_after) until max_attempts; permanent ones go to the dead letter at once.';
+
+CREATE OR REPLACE FUNCTION scheduler.defer(run bigint, keys text[], reasons text[], after interval[])
+RETURNS TABLE (accepted integer, refused text[])
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET scheduler.engine = 'on'
+AS $$
+DECLARE
+    f record := scheduler._fence(defer.run, defer.keys);
+    r scheduler.run := f.r;
+    w scheduler.workflow;
+    done text[] := '{}'::text[];
+BEGIN
+    IF keys IS NULL THEN
+        RAISE EXCEPTION 'defer() needs the keys that wait' USING ERRCODE = 'invalid_parameter_value', HINT = 'Give keys, reasons and intervals, one of each a key.';
+    END IF;
+    PERFORM scheduler._check_lengths(keys, cardinality(reasons), cardinality(after), cardinality(keys));
+    IF cardinality(f.mine) > 0 THEN
+        w := scheduler._live(r.workflow);
+        done := scheduler._show_failed(w, r, f.mine, keys, reasons);
+        -- no attempt, and nothing for the breaker: it is nobody's failure
+        INSERT INTO scheduler.attempt AS a (workflow, key, state, retry_at, error, reason)
+        SELECT DISTINCT ON (g.key) w.name, g.key, 'waiting', now() + scheduler._backoff(w, 1, g.after), scheduler.redact(g.reason), 'put off'
+        FROM unnest(defer.keys, defer.reasons, defer.after) AS g (key, reason, after)
+        JOIN unnest(done) AS d (key) ON d.key = g.key
+        ON CONFLICT ON CONSTRAINT attempt_pkey DO UPDATE SET
+            state = excluded.state, retry_at = excluded.retry_at, error = excluded.error, reason = excluded.reason, last_at = now();
+        PERFORM scheduler._settle(r, f.mine, 'released', cardinality(done), cardinality(f.mine) - cardinality(done), NULL);
+    END IF;
+    accepted := cardinality(done);
+    refused := CASE WHEN cardinality(f.asked) = cardinality(done) THEN '{}' ELSE scheduler._refused(f.asked, done) END;
+    RETURN NEXT;
+END
+$$;
+COMMENT ON FUNCTION scheduler.defer(bigint, text[], text[], interval[]) IS
+'Running items wait for their turn (a rate limit): they show the failed word and the reason, and are queued again after so long, with no attempt spent.';
 
 CREATE OR REPLACE FUNCTION scheduler.release(run bigint, keys text[] DEFAULT NULL, reason text DEFAULT NULL, hold interval DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER

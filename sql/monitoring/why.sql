@@ -229,6 +229,9 @@ BEGIN
         RETURN concat_ws(' ', 'It is queued' || CASE WHEN before = 0 THEN ' and the next to be claimed' WHEN before >= 20000 THEN ' behind 20000 others or more' ELSE format(' behind %s others', before) END
                               || coalesce(', for attempt ' || a.attempts + 1 || ' of ' || w.max_attempts, '') || '.',
                          CASE WHEN blocked IS NOT NULL THEN 'It waits because ' || blocked || '.' END) || coalesce(holder, '');
+    ELSIF shown = w.failed AND a.state = 'waiting' AND a.reason = 'put off' THEN
+        RETURN concat_ws(' ', format('It was put off at %s: %s. That spends no attempt; it is queued again at %s.', date_trunc('second', a.last_at), a.error, date_trunc('second', a.retry_at)),
+                         CASE WHEN blocked IS NOT NULL THEN 'But ' || blocked || '.' END);
     ELSIF shown = w.failed AND a.state = 'waiting' THEN
         RETURN concat_ws(' ', format('Attempt %s of %s failed at %s: %s. It backs off until %s and is queued again then.', a.attempts, w.max_attempts, date_trunc('second', a.last_at), a.error, date_trunc('second', a.retry_at)),
                          CASE WHEN blocked IS NOT NULL THEN 'But ' || blocked || '.' END);

@@ -63,7 +63,7 @@ CREATE TABLE public.place_search (
     updated_at    timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON TABLE public.place_search IS 'WF1. A search for businesses: "<business_type> in <location>". INSERT one and it runs.';
-COMMENT ON COLUMN public.place_search.radius IS 'In metres, around latitude and longitude.';
+COMMENT ON COLUMN public.place_search.radius IS 'In metres around latitude and longitude; 10,000 if it is not said.';
 COMMENT ON COLUMN public.place_search.places_found IS 'How many the last run found; 0 is an answer, NULL is none yet.';
 
 CREATE TABLE public.place (

@@ -60,7 +60,7 @@ AS $$
         UNION ALL
         SELECT 4, 'domain', 'domain_metadata', d.id, d.domain, d.status::text, d.last_error, d.created_at, d.created_by, d.metadata_at FROM d
         UNION ALL
-        SELECT 5, 'domain', 'sitemap_analysis', d.id, coalesce(d.sitemap_count || ' sitemaps', d.domain), d.sitemap_analysis_status::text, d.sitemap_analysis_error, d.created_at, d.created_by, d.sitemap_analyzed_at FROM d
+        SELECT 5, 'domain', 'sitemap_analysis', d.id, coalesce(d.sitemap_count || CASE d.sitemap_count WHEN 1 THEN ' sitemap' ELSE ' sitemaps' END, d.domain), d.sitemap_analysis_status::text, d.sitemap_analysis_error, d.created_at, d.created_by, d.sitemap_analyzed_at FROM d
         UNION ALL
         SELECT 100 - s.up, 'sitemap_file', 'sitemap_import', s.id, s.url, s.sitemap_import_status::text, s.sitemap_import_error, s.created_at, s.created_by, s.imported_at FROM s
         UNION ALL

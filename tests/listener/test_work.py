@@ -24,17 +24,21 @@ def _ledger(bench: Bench, key: int) -> tuple[Any, ...] | None:
 def test_each_way_out_of_work_leaves_its_own_word_and_ledger(bench: Bench) -> None:
     bench.adopt(max_attempts=2, backoff="1 hour")
     listener = bench.inside()
-    bench.queue("ok", "retry 5000", "reject", "break", "final Filtered")
-    bench.wait_for("Completed", "Failed", "Failed", "Failed", "Filtered")
+    bench.queue("ok", "retry 5000", "reject", "break", "final Filtered", "later 5000")
+    bench.wait_for("Completed", "Failed", "Failed", "Failed", "Filtered", "Failed")
     assert bench.effects() == [1, 5]
     assert _ledger(bench, 1) is None
     assert _ledger(bench, 2) == ("waiting", 1, "come back later", None)
     assert _ledger(bench, 3) == ("dead", 1, "no good", "permanent")
     assert _ledger(bench, 4) == ("waiting", 1, "ZeroDivisionError: token=*** in it", None)
-    wait = one(bench.db, "SELECT extract(epoch FROM retry_at - last_at) FROM scheduler.attempt WHERE key = '2'")
-    assert 4990 < wait < 5600
+    assert _ledger(bench, 6) == ("waiting", 0, "not its turn", "put off")
+    for key in ("2", "6"):
+        wait = one(bench.db, "SELECT extract(epoch FROM retry_at - last_at) FROM scheduler.attempt WHERE key = %s", key)
+        assert 4990 < wait < 5600
     counts = listener.counts()
-    wait_until(lambda: (counts.succeeded, counts.failed, counts.rejected) == (2, 2, 1), what="the counts")
+    wait_until(
+        lambda: (counts.succeeded, counts.failed, counts.rejected, counts.released) == (2, 2, 1, 1), what="the counts"
+    )
 
 
 def test_an_item_that_fails_once_is_tried_again_and_its_error_cleared(bench: Bench) -> None:

@@ -55,6 +55,8 @@ def _end(item: Any, tools: Tools) -> Any:
     match item.task.split():
         case ["retry", *after]:
             raise Retry("come back later", after=float(after[0]) if after else None)
+        case ["later", after]:
+            raise Retry("not its turn", after=float(after), spend=False)
         case ["reject"]:
             raise Reject("no good")
         case ["break"]:

@@ -248,7 +248,8 @@ NO_CONTACT = [
     (["add", "example.org", "--email", "logo@2x@png"], "no email address"),
     (["add", "example.org", "--phone", "5125550100"], "no international phone number"),
     (["edit", "info@example.org"], "nothing to change"),
-    (["edit", "info@example.org", "--email", ""], "contact_reachable_check"),
+    (["edit", "info@example.org", "--email", ""], "needs a way to reach it"),
+    (["edit", "info@example.org", "--email", "two@example.org"], "another contact with this email"),
     (["edit", "info@example.org", "--curation", "Great"], "one of"),
     (["show", "nobody@example.org"], "no contact"),
     (["delete", "info@example.org", "nobody@example.org", "--yes"], "no contact"),
@@ -257,6 +258,7 @@ NO_CONTACT = [
 
 def test_a_contact_that_cannot_be_is_refused_and_nothing_changes(run: Run, db: psycopg.Connection) -> None:
     fill(db)
+    db.execute("INSERT INTO contact (domain_id, email) SELECT domain_id, 'two@example.org' FROM contact LIMIT 1")
     before = db.execute("SELECT * FROM contact").fetchall()
     for arguments, message in NO_CONTACT:
         with pytest.raises(UserError, match=message):

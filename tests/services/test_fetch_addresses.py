@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trustme
 
+from services.crawl import visit
 from services.fetch import (
     BrokenAnswerError,
     ConnectTimeoutError,
@@ -125,6 +126,15 @@ async def test_a_redirect_to_the_inside_is_not_followed(to: str) -> None:
         assert (outside.connections, inside.connections) == (1, 0)
 
 
+async def test_a_page_that_sends_its_visitors_inside_is_not_followed() -> None:
+    async with site({"/": page()}) as inside:
+        onward = page(f"<meta http-equiv=refresh content='0;url=http://127.0.0.1:{inside.port}/'>")
+        async with site({"/": onward}) as outside, fetching(outside, ports=(80, inside.port)) as fetcher:
+            with pytest.raises(RefusedAddressError):
+                await visit(fetcher, "http://a.test/")
+        assert (outside.connections, inside.connections) == (1, 0)
+
+
 async def test_a_redirect_to_another_port_or_scheme_is_refused() -> None:
     routes = {"/port": redirect("http://b.example:5432/"), "/file": redirect("file:///etc/passwd")}
     async with site(routes) as outside, fetching(outside, resolver=FakeResolver()) as fetcher:
@@ -181,7 +191,7 @@ async def test_a_proxy_of_the_settings_is_used_and_names_are_still_checked() -> 
         assert proxy.connections == 1
 
 
-async def test_credentials_and_cookies_are_never_sent() -> None:
+async def test_credentials_are_never_sent_and_cookies_never_kept() -> None:
     async with site({"/": page(set_cookie="session=1; Path=/")}) as there:
         async with fetching(there) as fetcher:
             named = await fetcher.get("http://user:secret@a.test/")

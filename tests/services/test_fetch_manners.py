@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from listener import Clock
+from listener import Clock, Retry
 from listener.tools import Toolbox, Tools
 from services.fetch import (
     BusyError,
@@ -18,6 +18,7 @@ from services.fetch import (
     RobotsError,
     StatusError,
     fetcher,
+    verdicts,
 )
 from tests.services.site import FakeClock, FakeResolver, Script, endless, fetching, page, redirect, site
 
@@ -115,6 +116,12 @@ async def test_a_site_without_usable_rules_allows_everything(answer: Script) -> 
         assert (await fetcher.get("http://a.test/")).status == 200
 
 
+async def test_rules_that_were_moved_to_a_dead_host_are_none_and_the_site_is_not_called_dead() -> None:
+    routes = {"/robots.txt": redirect("http://gone.example/robots.txt"), "/": page()}
+    async with site(routes) as there, fetching(there, robots=True, resolver=FakeResolver()) as fetcher:
+        assert (await fetcher.get("http://a.test/")).status == 200
+
+
 async def test_rules_that_cannot_be_read_now_stop_everything_for_now() -> None:
     clock = FakeClock()
     routes = {"/robots.txt": page(b"", 503), "/": page()}
@@ -188,12 +195,31 @@ async def test_a_turn_too_far_away_is_tried_again_later_by_each_at_another_time(
         await fetcher.get("http://a.test/")
         later = []
         for _ in range(3):
-            with pytest.raises(BusyError, match=r"a\.test has its share") as busy:
+            with pytest.raises(Retry, match=r"a\.test has its share") as busy, verdicts():
                 await fetcher.get("http://a.test/")
-            later.append(busy.value.retry_after)
+            later.append(busy.value.after)
+            assert not busy.value.spend  # our own manners are not its failure
         assert (later, clock.slept, there.connections) == ([20.0, 40.0, 60.0], [], 1)
         clock.moment += 20
         assert (await fetcher.get("http://a.test/")).status == 200
+
+
+async def test_one_of_many_is_put_off_sooner_and_one_on_the_way_is_not() -> None:
+    clock = FakeClock()
+    routes = {"/": page(), "/on": redirect("http://b.test/")}
+    async with site(routes) as there, fetching(there, clock=clock, host_seconds=20.0) as fetcher:
+        for host in ("a.test", "b.test"):
+            await fetcher.get(f"http://{host}/")
+        with pytest.raises(BusyError):
+            await fetcher.get("http://a.test/on", patience=5.0)
+        clock.moment += 16
+        assert (await fetcher.get("http://a.test/on", patience=5.0)).final_url == "http://b.test/"
+        assert clock.slept == [4.0]  # for the one; by then it was the other's turn
+        for _ in range(2):
+            await fetcher.get("http://b.test/", patience=None)
+        assert clock.slept == [4.0, 20.0, 20.0]
+        assert (await fetcher.get("http://a.test/on", patience=5.0)).final_url == "http://b.test/"
+        assert clock.slept == [4.0, 20.0, 20.0, 20.0]  # the redirect's host, although it is far away
 
 
 class Crowd:

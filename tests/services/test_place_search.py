@@ -1,7 +1,9 @@
 """A search becomes places: each once, whatever runs twice or at the same time."""
 
 import asyncio
-from typing import Any
+import json
+from collections.abc import Mapping
+from typing import Any, LiteralString
 from uuid import UUID
 
 import httpx
@@ -9,11 +11,11 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from listener import Hold, Tools
+from listener import Hold, Reject, Tools
 from services.place_search import place_search
 from services.settings import DEFAULT_SYSTEM_USER
 from services.simulation.google import Google
-from services.simulation.server import serving
+from services.simulation.server import Reply, serving
 from tests.services.pipeline import Pipeline
 from tests.services.world import place, plumbers, settings, tools_with
 from tests.sql.queue import one
@@ -62,6 +64,42 @@ async def test_every_place_a_search_finds_is_stored_with_all_that_is_known(
     (told,) = rows(db, "SELECT places_found, places_new, pages_fetched, searched_at FROM place_search")
     assert (told["places_found"], told["places_new"], told["pages_fetched"]) == (25, 25, 2)
     assert told["searched_at"] is not None
+
+
+class Overheard:
+    """A Google, and the bodies it is asked with."""
+
+    def __init__(self, google: Google) -> None:
+        self._google = google
+        self.bodies: list[dict[str, Any]] = []
+
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Reply:
+        self.bodies.append(json.loads(body))
+        return self._google.answer(method, target, headers, body)
+
+
+@pytest.mark.parametrize(("given", "asked"), [(None, 10_000), (2500, 2500)])
+async def test_a_point_is_looked_around_also_without_a_radius(
+    db: psycopg.Connection, pipeline: Pipeline, http: httpx.AsyncClient, given: int | None, asked: int
+) -> None:
+    search = new_search(db)
+    db.execute("UPDATE place_search SET latitude = 30.25, longitude = -97.75, radius = %s", [given])
+    with serving(overheard := Overheard(plumbers(1))) as url:
+        await pipeline.run(place_search, asking(http, url), search)
+    center = {"latitude": 30.25, "longitude": -97.75}
+    assert [body["locationBias"] for body in overheard.bodies] == [{"circle": {"center": center, "radius": asked}}]
+
+
+@pytest.mark.parametrize("half", ["radius = 5000", "latitude = 30.25", "longitude = 0, radius = 5"])
+async def test_half_a_point_is_refused_and_not_left_out(
+    db: psycopg.Connection, pipeline: Pipeline, http: httpx.AsyncClient, half: LiteralString
+) -> None:
+    search = new_search(db)
+    db.execute("UPDATE place_search SET " + half)
+    google = plumbers(1)
+    with serving(google) as url, pytest.raises(Reject, match="needs a point"):
+        await pipeline.run(place_search, asking(http, url), search)
+    assert google.calls == []
 
 
 async def test_a_search_that_finds_nothing_succeeds_and_says_zero(

@@ -26,7 +26,7 @@ from services.places import (
 from services.places.current import DETAILS_MASK, SEARCH_MASK
 from services.places.errors import until_next_day
 from services.simulation.google import Google
-from services.simulation.server import serving
+from services.simulation.server import Reply, serving
 from tests.services.world import NoWait, place, plumbers, settings, tools_with
 
 BOTH = pytest.mark.parametrize("api", ["new", "legacy"])
@@ -97,6 +97,24 @@ async def test_a_place_of_which_google_knows_little_is_kept_with_gaps(http: http
         always = await client.details("ChIJplumber0002")
     assert (details.name, details.website, details.rating, details.opening_hours) == ("Bare", None, None, None)
     assert always.opening_hours == {"periods": [{"open": {"day": 0, "hour": 0, "minute": 0}}], "weekdays": []}
+
+
+async def test_businesses_without_a_door_of_their_own_are_found_too(http: httpx.AsyncClient) -> None:
+    at_customers = place(2, pureServiceAreaBusiness=True, location=None)
+    with serving(Google([place(1), at_customers])) as url:
+        found = await connected(http, url).search(AUSTIN)
+    assert [(one.place_id, one.latitude) for one in found.places] == [
+        ("ChIJplumber0001", 30.25), ("ChIJplumber0002", None),
+    ]  # fmt: skip
+
+
+async def test_an_answer_that_cannot_be_unpacked_is_googles_trouble(http: httpx.AsyncClient) -> None:
+    class Damaged:
+        def answer(self, *_: object) -> Reply:
+            return Reply(200, b"not gzip", headers=(("Content-Encoding", "gzip"),))
+
+    with serving(Damaged()) as url, pytest.raises(UnavailableError, match="cannot be reached"):
+        await connected(http, url).search(AUSTIN)
 
 
 async def test_a_street_is_written_as_its_country_writes_it(http: httpx.AsyncClient) -> None:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from listener import Reject, Retry, Tools
+from listener import Clock, Reject, Retry, Tools
 from listener.tools import Toolbox
 from services.crawl import CrawlSettings
 from services.domain_extraction import domain_extraction
@@ -19,7 +19,7 @@ from services.page_curation import page_curation
 from services.sitemap_analysis import sitemap_analysis
 from services.sitemap_import import sitemap_import
 from tests.services.pipeline import Pipeline
-from tests.services.site import Site, endless, page, raw, redirect, silence, site
+from tests.services.site import FakeClock, Site, endless, page, raw, redirect, silence, site
 
 HOME = """<html lang="en-US"><head><title>Joe's</title><meta name="generator" content="WordPress 6.4">
 <link rel="sitemap" href="/extra.xml"></head><body><a href="mailto:joe@joes.test">x</a> (512) 472-1234
@@ -50,13 +50,15 @@ class World:
             "ports": "80,443",
         }
 
-    def tools(self, name: str = "test") -> Tools:
+    def tools(self, name: str = "test", clock: Clock | None = None) -> Tools:
         replay = f"*.test=127.0.0.1:{self.web.port}"
         settings = CrawlSettings.model_validate({"replay": replay, **self.settings})
+        if clock is not None:
+            self._box = Toolbox(clock=clock)
         return Tools(self._box, name, settings, "key", 1)
 
-    async def run(self, workflow: Any, *keys: UUID) -> None:
-        await self.pipeline.run(workflow, self.tools(workflow.name), *keys)
+    async def run(self, workflow: Any, *keys: UUID, clock: Clock | None = None) -> None:
+        await self.pipeline.run(workflow, self.tools(workflow.name, clock), *keys)
 
     def insert(self, table: str, **values: Any) -> UUID:
         query = sql.SQL("INSERT INTO {} ({}) VALUES ({}) RETURNING id").format(
@@ -160,6 +162,34 @@ async def test_a_home_page_fills_the_domain_and_asks_for_its_sitemaps(world: Wor
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("name", "at"), [("joes.test", "https://www.joes.test/en/"), ("shop.joes.test", "https://www.joes.test/")]
+)
+async def test_a_home_page_elsewhere_under_the_same_name_is_the_website(world: World, name: str, at: str) -> None:
+    host, path = at.removeprefix("https://").split("/", 1)
+    world.web.routes |= {f"{name}/": redirect(at), f"{host}/{path}": page(HOME)}
+    await world.run(domain_metadata, world.domain(name))
+    assert world.row("SELECT title, home_url FROM domain") == ("Joe's", at)
+
+
+@pytest.mark.parametrize("answer", [page(b"", 404), page(b"", 403), page(b"", 526)])
+async def test_a_site_that_is_only_set_up_at_its_www_is_found_there(world: World, answer: Any) -> None:
+    world.web.routes |= {"joes.test/": answer, "www.joes.test/": page(HOME)}
+    await world.run(domain_metadata, world.domain())
+    assert world.row("SELECT home_url, http_status FROM domain") == ("https://www.joes.test/", 200)
+    assert [r.host for r in world.web.requests if r.path == "/"].count("joes.test") == 1
+
+
+@pytest.mark.parametrize(("status", "kind"), [(410, Reject), (503, Retry)])
+async def test_a_site_that_is_gone_or_busy_is_not_looked_for_at_its_www(
+    world: World, status: int, kind: type[Exception]
+) -> None:
+    world.web.routes |= {"joes.test/": page(b"", status), "www.joes.test/": page(HOME)}
+    with pytest.raises(kind, match=f"HTTP {status}"):
+        await world.run(domain_metadata, world.domain())
+    assert "www.joes.test" not in {request.host for request in world.web.requests}
+
+
 async def test_sitemaps_in_progress_are_not_asked_for_twice_and_curation_stays(world: World) -> None:
     world.web.routes["/"] = page(HOME)
     key = world.domain(sitemap_analysis_status="processing", sitemap_curation_status="Maybe")
@@ -177,12 +207,15 @@ async def test_sitemaps_in_progress_are_not_asked_for_twice_and_curation_stays(w
         (silence, Retry, "joes.test"),
         (raw(b"nonsense"), Retry, "joes.test"),
         (redirect("/"), Reject, "redirect"),
+        (page("Checking your browser", 202), Retry, r"HTTP 202 \(Accepted\)"),
+        (redirect("https://elsewhere.test/"), Reject, r"joes\.test leads to another website, elsewhere\.test"),
+        (page("<meta http-equiv=refresh content='0;url=//elsewhere.test/'>"), Reject, "another website"),
     ],
 )
 async def test_each_failure_of_a_home_page_in_its_own_words(
     world: World, answer: Any, kind: type[Exception], words: str
 ) -> None:
-    world.web.routes["/"] = answer
+    world.web.routes |= {"/": answer, "elsewhere.test/": page(HOME)}
     with pytest.raises(kind, match=words):
         await world.run(domain_metadata, world.domain())
     assert world.row("SELECT sitemap_analysis_status::text, metadata_at FROM domain") == ("pending", None)
@@ -261,6 +294,44 @@ async def test_indexes_that_name_each_other_and_never_end_stop(world: World) -> 
     count, note = world.row("SELECT sitemap_count, sitemap_note FROM domain")
     assert count == 6
     assert "nested deeper than 5" in note
+
+
+async def test_the_sitemaps_of_others_are_left_alone_except_where_robots_txt_says_they_are_ours(world: World) -> None:
+    at = "https://cdn.test"
+    world.web.routes |= {
+        "joes.test/": page("<link rel=sitemap href='https://other.test/theirs.xml'>"),
+        "joes.test/robots.txt": page(f"Sitemap: {at}/ours.xml", content_type="text/plain"),
+        "joes.test/sitemap.xml": xml(urls("/a.xml", tag="sitemap").replace("joes.test/a", "other.test/a")),
+        "joes.test/wp-sitemap.xml": redirect("https://other.test/theirs.xml"),
+        "cdn.test/ours.xml": xml(urls("/child.xml", tag="sitemap").replace("joes", "cdn")),
+        "cdn.test/child.xml": xml(urls("/page")),
+        "other.test/a.xml": xml(urls("/b")),
+        "other.test/theirs.xml": xml(urls("/c")),
+    }
+    await world.run(sitemap_analysis, world.domain())
+    assert world.all("SELECT url FROM sitemap_file ORDER BY url") == [
+        (f"{at}/child.xml",), (f"{at}/ours.xml",), ("https://joes.test/sitemap.xml",),
+    ]  # fmt: skip
+    assert "/a.xml" not in world.web.paths
+    (note,) = world.row("SELECT sitemap_note FROM domain")
+    assert "https://other.test/a.xml: on another site" in note
+
+
+async def test_a_site_that_asks_for_a_slow_pace_is_left_in_time_with_what_was_found(world: World) -> None:
+    """Else it would run into the workflow's timeout each time, and end in the dead letter."""
+    children = [f"/{n}.xml" for n in range(100)]
+    world.web.routes |= {child: xml(urls("/a")) for child in children}
+    world.web.routes |= {
+        "/robots.txt": page("User-agent: *\nCrawl-delay: 20", content_type="text/plain"),
+        "/sitemap.xml": xml(urls(*children, tag="sitemap")),
+    }
+    clock = FakeClock()
+    began = clock.monotonic()
+    await world.run(sitemap_analysis, world.domain(), clock=clock)
+    assert 300 < clock.monotonic() - began < 500
+    count, note = world.row("SELECT sitemap_count, sitemap_note FROM domain")
+    assert 15 < count < 30
+    assert "not done after 420 s, at the pace the site asks for" in note
 
 
 # -- sitemap import ---------------------------------------------------------------------------------------------------
@@ -451,6 +522,30 @@ async def test_each_failure_of_a_page_in_its_own_words(
     world.web.routes["/contact"] = answer
     with pytest.raises(kind, match=words):
         await world.run(page_curation, world.page(world.domain()))
+
+
+@pytest.mark.parametrize("workflow", [page_curation, sitemap_import])
+async def test_what_would_wait_long_for_a_slow_host_is_put_off_and_spends_no_attempt(
+    world: World, workflow: Any
+) -> None:
+    """Else a run waits for one host, and the items of all others wait for the run."""
+    rules = page("User-agent: *\nCrawl-delay: 15", content_type="text/plain")
+    world.web.routes |= {"/robots.txt": rules, "/1": page("<p>hello"), "/2": page("<p>hello")}
+    world.web.routes |= {"/1.xml": xml(urls("/a")), "/2.xml": xml(urls("/b"))}
+    domain, clock = world.domain(), FakeClock()
+    first, second = (
+        world.page(domain, f"/{n}")
+        if workflow is page_curation
+        else world.sitemap(domain, f"https://joes.test/{n}.xml")
+        for n in (1, 2)
+    )
+    tools = world.tools(clock=clock)
+    await world.pipeline.run(workflow, tools, first)
+    with pytest.raises(Retry, match="has its share") as later:
+        await world.pipeline.run(workflow, tools, second)
+    assert (later.value.spend, later.value.after, clock.slept) == (False, 15.0, [])
+    clock.moment += 15
+    await world.pipeline.run(workflow, tools, second)
 
 
 async def test_a_save_that_fails_leaves_nothing(world: World) -> None:

@@ -40,6 +40,7 @@ from services.websites import Kind, site_of, website
         ("https://www.google.com/url?sa=t&url=http://www.google.com/url?q=http://joes.de", "joes.de"),
         ("https://l.facebook.com/l.php?u=http%3A%2F%2Fjoes.com%2F&h=AT0", "joes.com"),
         ("https://www.google.com/amp/s/joes.com/page", "joes.com"),
+        ("https://www.youtube.com/redirect?event=x&q=https%3A%2F%2Fwww.joes.com%2F", "joes.com"),
     ],
 )
 def test_the_domain_of_a_website(written: str, domain: str) -> None:
@@ -63,6 +64,10 @@ def test_the_domain_of_a_website(written: str, domain: str) -> None:
         ("https://www.yelp.de/biz/joe", Kind.PLATFORM, "directory"),
         ("linktr.ee/joes", Kind.PLATFORM, "page of links"),
         ("https://bit.ly/3x", Kind.PLATFORM, "shortened"),
+        ("https://g.co/kgs/abc", Kind.PLATFORM, "map service"),
+        ("https://book.squareup.com/appointments/x", Kind.PLATFORM, "booking or ordering"),
+        ("https://joes.setmore.com", Kind.PLATFORM, "booking or ordering"),
+        ("https://www.youtube.com/redirect?q=joes", Kind.PLATFORM, "social network"),
         ("myshopify.com", Kind.PLATFORM, "hosting platform"),
         ("https://www.squarespace.com/", Kind.PLATFORM, "hosting platform"),
         ("co.uk", Kind.INVALID, "public suffix"),

@@ -19,6 +19,13 @@ def _search(google: Google, headers: dict[str, str] | None = None, **body: Any) 
     return reply.status, json.loads(reply.body)
 
 
+def test_businesses_that_only_visit_their_customers_are_found_if_asked_for() -> None:
+    shop, visitor = make_world(1, 2).places
+    google = Google([shop, visitor | {"pureServiceAreaBusiness": True}])
+    assert [place["id"] for place in _search(google)[1]["places"]] == [shop["id"]]
+    assert len(_search(google, includePureServiceAreaBusinesses=True)[1]["places"]) == 2
+
+
 def _legacy(google: Google, what: str, **params: str) -> dict[str, Any]:
     query = "&".join(f"{name}={value}" for name, value in {"key": "test-key", **params}.items())
     answer: dict[str, Any] = json.loads(google.answer("GET", f"/maps/api/place/{what}/json?{query}", {}).body)
@@ -66,7 +73,7 @@ def test_a_place_that_vanished_is_found_by_a_search_and_has_no_details() -> None
     assert town.vanished
     google = Google(town.places, vanished=town.vanished)
     (gone, *_) = town.vanished
-    _, answer = _search(google)
+    _, answer = _search(google, includePureServiceAreaBusinesses=True)
     assert gone in [place["id"] for place in answer["places"]]
     reply = google.answer("GET", f"/v1/places/{gone}", {**KEY, "X-Goog-FieldMask": "id"})
     assert reply.status == 404

@@ -104,6 +104,16 @@ class Queue:
         assert row is not None
         return row[0], row[1], row[2]
 
+    def defer(
+        self, run: int | None, *keys: str, reason: str = "busy", after: str | None = "1 minute"
+    ) -> tuple[int, list[str]]:
+        row = self.db.execute(
+            "SELECT accepted, refused FROM scheduler.defer(%s, %s, %s, %s::interval[])",
+            [run, list(keys), [reason] * len(keys), [after] * len(keys)],
+        ).fetchone()
+        assert row is not None
+        return row[0], row[1]
+
     def heartbeat(self, listener: str, *runs: int) -> dict[int, tuple[bool, list[str]]]:
         rows = self.db.execute(
             "SELECT run, lost, revoked FROM scheduler.heartbeat(%s, %s)", [listener, list(runs)]

@@ -44,6 +44,51 @@ def test_the_last_of_a_thousand_attempts_can_still_be_recorded(
     assert 0.49 < one(db, waits, longest) < 1.51
 
 
+def test_items_that_wait_for_their_turn_spend_no_attempt_and_trip_no_breaker(db: psycopg.Connection) -> None:
+    queue = Queue(db, 40, batch_size=40, max_attempts=2)
+    queue.set("Queued")
+    for _ in range(3):
+        claim = queue.claim()
+        assert set(claim.attempts) == {1}
+        assert queue.defer(claim.run, *claim.keys, reason="full, key=SECRET1") == (40, [])
+        assert queue.claim().reason == "empty"
+        queue.due()
+        db.execute("SELECT scheduler.maintain()")
+    assert one(db, "SELECT breaker_state FROM scheduler.state") == "closed"
+    assert db.execute("SELECT DISTINCT failed, released FROM scheduler.run").fetchall() == [(0, 40)]
+    claim = queue.claim()
+    queue.succeed(claim.run)
+    assert (queue.status(1), queue.error(1), queue.ledger(1)) == ("Completed", None, None)
+
+
+def test_an_item_that_was_put_off_says_so_and_keeps_the_attempts_it_has_spent(db: psycopg.Connection) -> None:
+    queue = Queue(db, 1, max_attempts=3)
+    queue.set("Queued")
+    queue.fail(queue.claim().run, "1")
+    queue.due()
+    claim = queue.claim()
+    assert queue.defer(claim.run, "1", reason="full, key=SECRET1") == (1, [])
+    assert (queue.status(1), queue.ledger(1)) == ("Failed", ("waiting", 1, 0))
+    assert "SECRET" not in str(queue.error(1))
+    why = call(db, "why", name="job", id="1")
+    assert "It was put off at" in why
+    assert "full" in why
+    assert one(db, "SELECT retry_at BETWEEN now() + interval '50 s' AND now() + interval '70 s' FROM scheduler.attempt")
+    queue.due()
+    assert queue.claim().attempts == [2]
+
+
+def test_what_is_not_this_runs_any_more_cannot_be_put_off(db: psycopg.Connection) -> None:
+    queue = Queue(db, 2)
+    queue.set("Queued")
+    claim = queue.claim()
+    queue.set("Completed", 1)
+    assert queue.defer(claim.run, "1", "2") == (1, ["1"])
+    assert queue.counts() == {"Completed": 1, "Failed": 1}
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="needs the keys"):
+        db.execute("SELECT scheduler.defer(%s, NULL, NULL, NULL)", [claim.run])
+
+
 def test_items_that_lost_their_listener_run_in_ever_smaller_groups(db: psycopg.Connection) -> None:
     queue = Queue(db, 100, batch_size=100, max_attempts=4)
     queue.set("Queued")

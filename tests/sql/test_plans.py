@@ -94,6 +94,7 @@ def test_no_statement_reads_a_table_of_a_million_finished_rows(db: psycopg.Conne
     statements = [
         f"SELECT scheduler.fail({run}, '{{1,2}}', '{{a,b}}')",
         f"SELECT scheduler.release({run}, '{{3,4}}')",
+        f"SELECT scheduler.defer({run}, '{{7,8}}', '{{a,b}}', NULL)",
         f"SELECT scheduler.succeed({run}, '{{5,6}}')",
         f"UPDATE scheduler.run SET lease_until = now() - interval '1 s' WHERE id = {run}",
         "SELECT scheduler.rescue()",

@@ -93,6 +93,11 @@ class Protocol(RuleBasedStateMachine):
             self.queue.fail(run, key, permanent=permanent)
 
     @rule(pick=st.integers(0, 10**6))
+    def defer(self, pick: int) -> None:
+        for run, key in self._picked(pick):
+            self.queue.defer(run, key)
+
+    @rule(pick=st.integers(0, 10**6))
     def release(self, pick: int) -> None:
         for run, key in self._picked(pick):
             self.db.execute("SELECT scheduler.release(%s, %s::text[])", [run, [key]])

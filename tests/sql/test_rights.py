@@ -18,7 +18,7 @@ ROLES = (MONITOR, LISTENER, ADMIN, CRON)
 # Role and what it may call beyond the roles above it: a listener may look as well, an admin may do everything.
 LOOKS = """why preview doctor verify_deploy redact duration_bucket histogram_add histogram_percentile histogram_sum
            cron_home cron_alive cron_next cron_previous cron_parse cron_timezone"""
-WORKS = "claim claimable heartbeat succeed fail release rescue maintain tick dispatch take_alerts alert_sent"
+WORKS = "claim claimable heartbeat succeed fail defer release rescue maintain tick dispatch take_alerts alert_sent"
 OPERATES = """create_workflow alter_workflow drop_workflow repair_workflow sync_cron
               enqueue requeue cancel pause resume pause_all resume_all"""
 CALLS = {
