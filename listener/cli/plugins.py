@@ -12,6 +12,7 @@ import typer
 from listener.cli.say import say
 
 GROUP = "scrapersky.commands"
+HEADING = "Pipeline, and other packages"
 
 
 def add_commands(app: typer.Typer, found: Iterable[EntryPoint] | None = None) -> None:
@@ -28,9 +29,9 @@ def add_commands(app: typer.Typer, found: Iterable[EntryPoint] | None = None) ->
             continue
         taken.add(entry.name)
         if isinstance(loaded, typer.Typer):
-            app.add_typer(loaded, name=entry.name)
+            app.add_typer(loaded, name=entry.name, rich_help_panel=HEADING)
         else:
-            app.command(entry.name)(loaded)
+            app.command(entry.name, rich_help_panel=HEADING)(loaded)
 
 
 def _name(command: typer.models.CommandInfo) -> str | None:

@@ -13,7 +13,7 @@ def trace(
     contact: Annotated[str, typer.Argument(help="Its id or its email.")],
     as_json: AsJson = False,
 ) -> None:
-    """The whole way from the search to a contact: each step with its status, attempts and times.
+    """Show the way from the search to a contact. Each step with its status, attempts and times.
 
     Example: scrapersky trace info@example.com
     """
