@@ -192,7 +192,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     RETURN QUERY
-        SELECT 'warning', 'old_transaction', NULL::text, format('%s has had a transaction open since %s', scheduler._session(a.pid), a.xact_start),
+        SELECT 'warning', 'old_transaction', NULL::text, format('%s has had a transaction open since %s', scheduler._session(a.pid), date_trunc('second', a.xact_start)),
                'It is the oldest that holds back vacuum: dead rows pile up in every queue until it ends.', format('SELECT pg_terminate_backend(%s);', a.pid)
         FROM pg_catalog.pg_stat_activity AS a
         WHERE a.xact_start < now() - scheduler._threshold('long_transaction', '10 minutes')::interval AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()
@@ -224,7 +224,7 @@ AS $$
     WITH alive AS (
         SELECT l.* FROM scheduler.listener AS l WHERE l.stopped_at IS NULL AND l.seen_at > now() - interval '1 minute'
     )
-    SELECT 'warning', 'listener_gone', NULL::text, format('listener %s on %s (process %s) was last heard at %s', l.id, coalesce(l.host, '?'), coalesce(l.pid::text, '?'), l.seen_at),
+    SELECT 'warning', 'listener_gone', NULL::text, format('listener %s on %s (process %s) was last heard at %s', l.id, coalesce(l.host, '?'), coalesce(l.pid::text, '?'), date_trunc('second', l.seen_at)),
            'It was killed or cut off without a goodbye. Its items are rescued when their lease ends; this forgets it if it is gone for good.', format('SELECT * FROM scheduler.heartbeat(%L, stopped => true);', l.id)
     FROM scheduler.listener AS l WHERE l.stopped_at IS NULL AND l.seen_at <= now() - interval '1 minute'
     UNION ALL
