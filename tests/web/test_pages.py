@@ -96,7 +96,8 @@ def test_what_is_not_there_is_said_plainly(operator: Visitor) -> None:
     assert operator.get("/do/destroy?workflow=job").status_code == 404
     wrong_key = operator.get("/workflows/job/items/not-a-number")
     assert wrong_key.status_code == 400
-    assert "<h1>these are not keys of" in wrong_key.text
+    assert "<h1>These are not keys of" in wrong_key.text
+    assert '<a href="/workflows/job">job</a>' in wrong_key.text
     assert "There is no row" in operator.get("/workflows/job/items/12345").text
     assert operator.get("/workflows/job/items?key=3").headers["location"] == "/workflows/job/items/3"
 
