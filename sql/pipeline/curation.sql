@@ -35,6 +35,8 @@ CREATE OR REPLACE TRIGGER selected_again BEFORE UPDATE OF page_curation_status O
     WHEN (NEW.page_curation_status = 'Selected' AND coalesce(OLD.page_processing_status IN ('Error', 'Filtered'), true) AND OLD.page_processing_status IS NOT DISTINCT FROM NEW.page_processing_status)
     EXECUTE FUNCTION scheduler.selected_again('page_curation', 'page_processing_status', 'page_processing_error');
 
+COMMENT ON COLUMN scheduler.gate.open IS 'Whether items go on without being Selected. Change it with scheduler.auto_advance().';
+
 CREATE OR REPLACE FUNCTION scheduler._gate(workflow text) RETURNS scheduler.gate
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
