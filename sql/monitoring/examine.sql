@@ -198,6 +198,13 @@ BEGIN
         WHERE a.xact_start < now() - scheduler._threshold('long_transaction', '10 minutes')::interval AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()
           AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL)
         ORDER BY greatest(age(a.backend_xmin), age(a.backend_xid)) DESC LIMIT 1;
+    -- no session shows these, and they survive a restart
+    RETURN QUERY
+        SELECT 'warning', 'prepared_transaction', NULL::text, format('transaction %L, prepared by %s in database %s, is neither committed nor rolled back since %s', p.gid, p.owner, p.database, date_trunc('second', p.prepared)),
+               'Until it is, it holds its locks and holds back vacuum: dead rows pile up in every queue. Commit it if its transaction manager says so; else, in its database:',
+               format('ROLLBACK PREPARED %L;', p.gid)
+        FROM pg_catalog.pg_prepared_xacts AS p
+        WHERE p.prepared < now() - scheduler._threshold('long_transaction', '10 minutes')::interval;
     IF current_setting('autovacuum') = 'off' THEN
         RETURN QUERY SELECT 'warning', 'autovacuum_off', NULL::text, 'autovacuum is switched off in the whole server', 'Dead rows are never cleaned up.', E'ALTER SYSTEM RESET autovacuum;\nSELECT pg_reload_conf();';
     END IF;
