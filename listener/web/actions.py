@@ -59,6 +59,8 @@ class Action:
     """Not of one workflow but of all."""
     on_table: bool = False
     """Not of a workflow but of a table of results."""
+    takes_all: bool = False
+    """Without keys, every failed item: how many is said before."""
     warns: bool = False
     """Takes something away: drawn in the colour of caution."""
 
@@ -189,6 +191,7 @@ ACTIONS = {
                 Field("keys", "Keys", "keys", "one a line; empty: all failed and dead items"),
                 Field("error", "Error like", hint="such as %timeout%; empty: any"),
             ),
+            takes_all=True,
         ),
         Action(
             "cancel",

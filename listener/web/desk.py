@@ -118,8 +118,24 @@ class Desk:
         home = f"/data/{form.view.table.name}" if form.view else f"/workflows/{form.workflow}" if form.workflow else "/"
         back = form.values.get("next") or home
         return await self._shell.page(
-            request, "confirm.html", status, action=action, form=form, call=call, error=error, next=_local(back)
+            request,
+            "confirm.html",
+            status,
+            action=action,
+            form=form,
+            call=call,
+            error=error,
+            next=_local(back),
+            affected=await self._affected(action, form),
+            counted=reads.COUNTED,
         )
+
+    async def _affected(self, action: Action, form: Form) -> int | None:
+        """How many items it is about, where that is not plain to see."""
+        if not action.takes_all or form.keys:
+            return None
+        async with self._shell.store.reading() as reader:
+            return await reads.failed(reader, form.workflow, form.text("error"))
 
     def _proven(self, request: Request, form_token: str) -> Person:
         """Somebody is signed in, and the form comes from a page of theirs. Nothing is ever done for anybody else."""

@@ -10,6 +10,8 @@ from listener.web.store import Reader, Row
 
 LIST = 25
 """Rows of a list on a page."""
+COUNTED = 10_000
+"""Items are counted so far before something is done to all of them."""
 GROUPED = 250
 """Failures of a kind that are looked at to group their errors."""
 
@@ -183,6 +185,20 @@ async def dead_letters(reader: Reader, name: str) -> list[Row]:
         " WHERE workflow = %s AND state = 'dead' ORDER BY last_at DESC LIMIT %s",
         name,
         LIST,
+    )
+
+
+async def failed(reader: Reader, name: str, error: str | None) -> int:
+    """How many items requeue() would take without keys, counted to COUNTED."""
+    return int(
+        await reader.value(
+            "SELECT count(*) FROM (SELECT FROM scheduler.attempt WHERE workflow = %s AND state IN ('dead', 'waiting')"
+            " AND (%s::text IS NULL OR error ILIKE %s) LIMIT %s) AS a",
+            name,
+            error,
+            error,
+            COUNTED,
+        )
     )
 
 

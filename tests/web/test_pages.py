@@ -160,6 +160,23 @@ def test_requeueing_some_dead_items_leaves_the_others(operator: Visitor, queue: 
     assert queue.status(3) == "Queued"
 
 
+def test_requeueing_without_keys_says_how_many_items_that_takes(operator: Visitor, queue: Queue) -> None:
+    queue.set("Queued")
+    run = queue.claim().run
+    queue.fail(run, "1", "2", error="HTTP 503", permanent=True)
+    queue.fail(run, "3", error="timeout after 3 s")
+
+    def told(**asked: str) -> str:
+        page = operator.client.get("/do/requeue", params={"workflow": "job", **asked}).text
+        found = re.search(r'<p id="affected">(.*?)</p>', page)
+        return re.sub("<.*?>", "", found[1]) if found else ""
+
+    assert told() == "3 items as this stands."
+    assert told(error="http%") == "2 items as this stands."
+    assert told(error="%never%") == "No item as this stands."
+    assert told(key="1") == "", "the keys stand there themselves"
+
+
 def test_settings_are_changed_and_cleared_and_only_those(operator: Visitor, queue: Queue) -> None:
     settings = {"schedule": "", "batch_size": "7", "max_instances": "", "concurrency": "10", "max_attempts": "5"}
     assert operator.act("change", workflow="job", **settings).status_code == 303
