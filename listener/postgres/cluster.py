@@ -69,7 +69,7 @@ class Cluster:
         if memory is None:
             raise UserError(
                 f"There is no private PostgreSQL in {self.home.path}.",
-                "Create it with 'scrapersky db start'.",
+                "Create it with 'scrapersky db start', or name a database of yours in DATABASE_URL.",
             )
         return memory
 

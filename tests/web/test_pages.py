@@ -107,7 +107,9 @@ def test_a_broken_workflow_does_not_hide_the_others(operator: Visitor, queue: Qu
     call(db, "create_workflow", name="other", relation="other", status_column="status")
     db.execute("DROP TABLE item")
     assert operator.get("/").status_code == 200
-    assert "broken" in operator.get("/workflows/job").text
+    page = operator.get("/workflows/job").text
+    assert "broken" in page
+    assert "~" not in page, "what cannot be counted is no estimate"
     assert operator.get("/workflows/other").status_code == 200
 
 
@@ -132,6 +134,8 @@ def test_pausing_and_resuming_names_the_person_and_the_reason(operator: Visitor,
     assert one(queue.db, "SELECT paused_reason FROM scheduler.workflow") == "API down"
     assert last_action(queue) == ("pause", "postgres for operator", None)
     assert "job is paused" in operator.get("/workflows/job").text
+    overview = operator.get("/").text
+    assert re.search(r'<div class="note">paused by postgres for operator since .* - API down</div>', overview)
     operator.act("resume", workflow="job")
     assert one(queue.db, "SELECT paused_at FROM scheduler.workflow") is None
 
