@@ -248,6 +248,9 @@ def test_contacts_are_filtered_and_exported(operator: Visitor, contacts: None) -
     exported = json.loads(operator.get("/data/contacts/export.json?email_type=free").text)
     assert [contact["email"] for contact in exported] == ["b@free.example"]
     assert json.loads(operator.get("/data/contacts/export.json?q=nobody").text) == []
+    # a table without a key or a word to decide is looked at, not decided on
+    assert 'name="key"' not in everyone
+    assert operator.act("decide", table="contacts", keys="1", word="Selected").status_code == 404
 
 
 def test_an_export_runs_no_formula_in_a_spreadsheet(operator: Visitor, contacts: None) -> None:
