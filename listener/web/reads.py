@@ -276,6 +276,11 @@ async def doctor(reader: Reader) -> list[Row]:
     return await reader.rows("SELECT * FROM scheduler.doctor()")
 
 
+async def findings(reader: Reader) -> list[Row]:
+    """How many of each kind the doctor finds."""
+    return await reader.rows("SELECT severity, code, count(*) AS found FROM scheduler.doctor() GROUP BY 1, 2")
+
+
 async def scheduler_status(reader: Reader) -> list[dict[str, Any]]:
     """Every schedule as /api/scheduler_status gives it."""
     rows = await reader.rows(
