@@ -15,7 +15,7 @@ NARROWEST = 10
 """A text column is not cut below this; columns at the right are left out instead."""
 NARROWEST_PROSE = 32
 """Nor those that are read as sentences below this."""
-PROSE = ("error", "detail")
+PROSE = ("error", "what")
 LONGEST_NAME = 24
 ID_LENGTH = 36
 WIDEST_PROSE = 120
