@@ -62,6 +62,8 @@ class Shell:
     async def page(self, request: Request, template: str, status: int = 200, **shown: Any) -> Response:
         person: Person | None = request.state.person
         told = self._told(request)
+        # whoever has not signed in learns nothing from around a page either: no table, no database, no pause
+        known = person is not None or self.access.is_open
         text = self._environment.get_template(template).render(
             request=request,
             path=request.url.path,
@@ -69,7 +71,8 @@ class Shell:
             may_act=person is not None and person.may_act,
             open=self.access.is_open,
             told=told,
-            around=await self._around() if status != 503 else _NOTHING_AROUND,
+            known=known,
+            around=await self._around() if known and status != 503 else _NOTHING_AROUND,
             form_token=self.access.form_token(person) if person else "",
             **shown,
         )
