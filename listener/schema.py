@@ -195,7 +195,7 @@ def _explained() -> Iterator[None]:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, psycopg.OperationalError) and cause.sqlstate is None:
             raise UserError(
-                f"The database does not answer: {' '.join(str(cause).split())}",
+                f"No connection to the database: {' '.join(str(cause).split()).removeprefix('connection failed: ')}",
                 f"Is it running, and is {URL_VARIABLE} right? 'scrapersky db start' starts the private PostgreSQL.",
             ) from error
         if isinstance(cause, psycopg.errors.InsufficientPrivilege):

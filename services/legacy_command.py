@@ -24,7 +24,7 @@ def adopt_legacy(
         int, typer.Option(min=0, help="A row in Processing that has not changed for so long has lost its worker.")
     ] = legacy.ZOMBIE_MINUTES,
 ) -> None:
-    """Take over the tables of the APScheduler system where they are; first of all, show what would run.
+    """Adopt the tables of the APScheduler system. They stay where they are; first of all, it shows what would run.
 
     Without --apply nothing is changed. With it, one workflow is registered over its old table and its zombies, rows
     left in Processing by a worker that died, are queued again. The statement that undoes it is printed.

@@ -1,4 +1,4 @@
-"""What the pipeline adds to the web page: what follows what, its contacts, and what an item came from and led to."""
+"""What the pipeline adds to the web page: what follows what, tables of results, what an item came from and led to."""
 
 from itertools import pairwise
 from typing import Final, LiteralString
@@ -73,6 +73,58 @@ pipeline = Extension(
     handovers=tuple(pairwise(_STEPS)),
     chain=dict(zip(_STEPS, (_PLACES, _SEARCH, _BUSINESS, _DOMAIN, _SITEMAPS, _PAGES, _PAGE), strict=True)),
     tables=(
+        # newest by columns that have an index; the rows where people decide what goes on
+        Table(
+            "places",
+            "Places",
+            "place",
+            columns=("name", "address", "rating", "review_count", "query", "status", "deep_scan_status", "updated_at"),
+            search=("name", "address", "business_type", "query"),
+            choices=("status", "deep_scan_status"),
+            newest="updated_at",
+            key="id",
+            decided="status",
+        ),
+        Table(
+            "businesses",
+            "Businesses",
+            "local_business",
+            columns=(
+                "name",
+                "website",
+                "phone",
+                "city",
+                "rating",
+                "review_count",
+                "status",
+                "domain_extraction_status",
+                "updated_at",
+            ),
+            search=("name", "website", "phone", "address"),
+            choices=("status", "domain_extraction_status"),
+            newest="updated_at",
+            key="id",
+            decided="status",
+        ),
+        Table(
+            "sitemaps",
+            "Sitemaps",
+            "sitemap_file",
+            columns=(
+                "url",
+                "sitemap_type",
+                "url_count",
+                "pages_found",
+                "pages_selected",
+                "deep_scrape_curation_status",
+                "sitemap_import_status",
+                "analyzed_at",
+            ),
+            search=("url",),
+            choices=("sitemap_type", "deep_scrape_curation_status", "sitemap_import_status"),
+            key="id",
+            decided="deep_scrape_curation_status",
+        ),
         Table(
             "contacts",
             "Contacts",
@@ -91,6 +143,8 @@ pipeline = Extension(
             search=("name", "role", "email", "phone", "source_url", "context"),
             choices=("email_type", "contact_curation_status"),
             newest="created_at",
+            key="id",
+            decided="contact_curation_status",
         ),
     ),
 )

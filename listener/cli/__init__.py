@@ -7,8 +7,8 @@ One module a noun. To add `scrapersky NOUN VERB`, write `listener/cli/NOUN.py` w
     @app.command()
     def verb(...) -> None: ...
 
-and add one line to `_build` below: `app.add_typer(NOUN.app, name="NOUN")`. A command without a noun, such as
-`scrapersky demo`, is a plain function in its module and one line `app.command()(demo.demo)`. Commands that need
+and add one line to `_build` below: `app.add_typer(NOUN.app, name="NOUN", rich_help_panel="Watch")`. A command without a
+noun, such as `scrapersky status`, is a plain function in its module and stands below its heading. Commands that need
 `services/`, which this package must not import, come through an entry point instead: see `listener/cli/plugins.py`.
 
 Report anything the user can put right by raising `listener.errors.UserError(message, hint)`: it is printed without a
@@ -23,6 +23,7 @@ import typer
 
 from listener import __version__
 from listener.cli import db, health, listen, migrate, operate, schedules, top, understand, up, verify_deploy, watch, web
+from listener.cli.outline import Outline
 from listener.cli.plugins import add_commands
 from listener.cli.say import complain
 from listener.errors import UserError
@@ -40,7 +41,11 @@ def _root(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """A workflow queue in which PostgreSQL is the scheduler and the row is the job."""
+    """A workflow queue in which PostgreSQL is the scheduler and the row is the job.
+
+    To see all of it at work: scrapersky demo. To make a queue of your own table: scrapersky db start, scrapersky
+    migrate --engine-only, then SELECT scheduler.create_workflow(…) in psql; docs/tour.md goes through it.
+    """
 
 
 def _build() -> typer.Typer:
@@ -49,22 +54,23 @@ def _build() -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        cls=Outline,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback()(_root)
-    app.add_typer(db.app, name="db")
-    app.command()(migrate.migrate)
-    app.command()(listen.listen)
-    app.command()(verify_deploy.verify_deploy)
-    app.command()(up.up)
-    for command in (
-        *(watch.status, top.top, watch.runs, watch.errors, watch.dead),
-        *(understand.why, understand.preview, understand.doctor, health.health),
-        *(operate.dispatch, operate.pause, operate.resume, operate.requeue, operate.cancel),
+    app.add_typer(db.app, name="db", rich_help_panel="Run")
+    for heading, commands in (
+        ("Run", (migrate.migrate, listen.listen, web.web, up.up)),
+        ("Watch", (watch.status, top.top, watch.runs, watch.errors, watch.dead)),
+        (
+            "Understand",
+            (understand.why, understand.preview, understand.doctor, health.health, verify_deploy.verify_deploy),
+        ),
+        ("Operate", (operate.dispatch, operate.pause, operate.resume, operate.requeue, operate.cancel)),
     ):
-        app.command()(command)
-    app.command()(web.web)
-    app.add_typer(schedules.app, name="schedules")
+        for command in commands:
+            app.command(rich_help_panel=heading)(command)
+    app.add_typer(schedules.app, name="schedules", rich_help_panel="Operate")
     add_commands(app)
     return app
 

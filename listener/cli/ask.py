@@ -86,7 +86,7 @@ def explained() -> Iterator[None]:
         if error.sqlstate is not None:
             raise _passed_on(error) from error
         raise UserError(
-            f"The database does not answer: {' '.join(str(error).split())}",
+            f"No connection to the database: {' '.join(str(error).split()).removeprefix('connection failed: ')}",
             "Is it running, and is DATABASE_URL right? 'scrapersky db start' starts the private PostgreSQL.",
         ) from error
     except psycopg.ProgrammingError as error:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from listener.cli.outline import Outline
 from listener.cli.say import say
 from listener.errors import UserError
 from listener.postgres.choose import URL_VARIABLE
@@ -19,8 +20,9 @@ STOPPED = 3
 """The exit code of `status` when nothing runs, the same as pg_ctl's."""
 
 app = typer.Typer(
+    cls=Outline,
     no_args_is_help=True,
-    help="The private PostgreSQL of this project: its own directory, port and socket, never the system's cluster.",
+    help="Start, stop or enter the private PostgreSQL. Its own directory, port and socket, never the system's cluster.",
 )
 
 Directory = Annotated[

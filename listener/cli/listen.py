@@ -15,7 +15,7 @@ def listen(
     ] = None,
     poll_only: Annotated[bool, typer.Option("--poll-only", help="Do without LISTEN; find work by polling.")] = False,
 ) -> None:
-    """Wait for queued rows and work on them, until SIGTERM or Ctrl-C; start as many of these as you like.
+    """Work on queued rows, until SIGTERM or Ctrl-C. Start as many of these as you like.
 
     A first signal drains: items under way are finished or given back. A second one gives them back at once. SIGHUP
     reads the settings again, SIGUSR1 writes what every task is doing into the log. Exit codes: 0 drained, 1 wrong

@@ -30,7 +30,7 @@ def migrate(
         ),
     ] = None,
 ) -> None:
-    """Install the engine and the pipeline in the database, or upgrade them. All or nothing; twice is harmless.
+    """Install or upgrade the engine and the pipeline's tables. All or nothing; twice is harmless.
 
     Workflows that this registers take their schedule from the environment, such as DEEP_SCAN_SCHEDULER_BATCH_SIZE.
     The database is the one DATABASE_URL names, else the private PostgreSQL.

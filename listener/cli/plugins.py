@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from listener.workflow import Workflow
 
 GROUP = "scrapersky.commands"
+HEADING = "Pipeline, and other packages"
 
 
 def add_commands(app: typer.Typer, found: Iterable[EntryPoint] | None = None) -> None:
@@ -33,9 +34,9 @@ def add_commands(app: typer.Typer, found: Iterable[EntryPoint] | None = None) ->
             continue
         taken.add(entry.name)
         if isinstance(loaded, typer.Typer):
-            app.add_typer(loaded, name=entry.name)
+            app.add_typer(loaded, name=entry.name, rich_help_panel=HEADING)
         else:
-            app.command(entry.name)(loaded)
+            app.command(entry.name, rich_help_panel=HEADING)(loaded)
 
 
 def workflows() -> "dict[str, Workflow[Any, Any]]":

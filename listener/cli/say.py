@@ -1,7 +1,10 @@
 """How the command line speaks: results to standard output, everything else to standard error, colours to people."""
 
 import os
+import shutil
 import sys
+import textwrap
+from functools import partial
 from typing import TextIO
 
 import typer
@@ -16,10 +19,20 @@ def say(text: str) -> None:
 
 def complain(error: UserError) -> None:
     """What went wrong, and what to do about it."""
-    typer.echo(paint("Error: ", "red", bold=True, stream=sys.stderr), nl=False, err=True)
-    typer.echo(error.message.rstrip(), err=True)
+    label = "Error:"
+    said = _wrapped(f"{label} {error.message.strip()}")
+    typer.echo(paint(label, "red", bold=True, stream=sys.stderr) + said.removeprefix(label), err=True)
     if error.hint:
-        typer.echo(error.hint, err=True)
+        typer.echo(_wrapped(error.hint), err=True)
+
+
+def _wrapped(text: str) -> str:
+    """On a terminal, lines that end between words; elsewhere, such as in a log, as it is."""
+    if not sys.stderr.isatty():
+        return text.rstrip()
+    width = shutil.get_terminal_size().columns
+    wrap = partial(textwrap.wrap, width=width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join("\n".join(wrap(line)) for line in text.splitlines())
 
 
 def is_colourful(stream: TextIO | None = None) -> bool:

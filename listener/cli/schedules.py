@@ -6,13 +6,14 @@ import psycopg
 import typer
 
 from listener.cli.ask import AsJson, acting, connected, print_rows, rows_of
+from listener.cli.outline import Outline
 from listener.cli.say import say
 from listener.errors import UserError
 
 if TYPE_CHECKING:
     from listener.seeds import Difference
 
-app = typer.Typer(help="How often and in what batches each workflow runs.", no_args_is_help=True)
+app = typer.Typer(cls=Outline, help="Show or apply how often and in what batches workflows run.", no_args_is_help=True)
 
 Session = psycopg.Connection[tuple[Any, ...]]
 STORED = "SELECT name, schedule, batch_size, max_instances FROM scheduler.workflow ORDER BY name"

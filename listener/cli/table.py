@@ -13,6 +13,9 @@ from uuid import UUID
 GAP = "  "
 NARROWEST = 10
 """A text column is not cut below this; columns at the right are left out instead."""
+NARROWEST_PROSE = 32
+"""Nor those that are read as sentences below this."""
+PROSE = ("error", "what")
 LONGEST_NAME = 24
 ID_LENGTH = 36
 WIDEST_PROSE = 120
@@ -187,10 +190,7 @@ def _fit(
     for kept in range(len(names), 0, -1):
         fitted = widths[:kept]
         # the first column says what the line is about; an id does so with its two ends
-        floors = [
-            w if fixed[i] else min(w, LONGEST_NAME if i == 0 and not ids[i] else max(NARROWEST, columns_of(names[i])))
-            for i, w in enumerate(fitted)
-        ]
+        floors = [w if fixed[i] else min(w, _floor(i, names[i], is_id=ids[i])) for i, w in enumerate(fitted)]
         while _total(fitted) > width:
             widest = max(range(kept), key=lambda i: (ids[i] and fitted[i] > floors[i], fitted[i] - floors[i]))
             if fitted[widest] == floors[widest]:
@@ -199,6 +199,12 @@ def _fit(
         if _total(fitted) <= width or kept == 1:
             return fitted, kept
     return widths, len(names)
+
+
+def _floor(place: int, name: str, *, is_id: bool) -> int:
+    if place == 0 and not is_id:
+        return LONGEST_NAME
+    return max(NARROWEST_PROSE if name in PROSE else NARROWEST, columns_of(name))
 
 
 def _total(widths: Sequence[int]) -> int:

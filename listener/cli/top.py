@@ -23,7 +23,7 @@ from listener.errors import UserError
 
 MINUTES = 20
 """As many columns has a sparkline, items finished in each of the last minutes, on a wide terminal."""
-FEW_MINUTES = 8
+FEW_MINUTES = 6
 WIDE = 112
 BARS = "▁▂▃▄▅▆▇█"
 NAMES = ("workflow", "state", "queued", "running", "dead", "/s", "", "eta", "oldest", "retry", "p95", "next")
@@ -146,7 +146,7 @@ def draw(frame: Frame, width: int, height: int | None = None) -> list[str]:
         minutes = MINUTES if width >= WIDE else FEW_MINUTES
         names = [name or f"{minutes} min" for name in NAMES]
         cells = [_cells(row, frame.rates[row["workflow"]], minutes) for row in frame.rows]
-        lines += table(names, cells, width=width, paint=paint_status, whole=[f"{minutes} min"]).splitlines()
+        lines += table(names, cells, width=width, paint=paint_status, whole=[f"{minutes} min", "state"]).splitlines()
         notes = [f"{row['workflow']}: {row['note']}" for row in frame.rows if row["note"] and _is_odd(row["state"])]
         lines += ["", *(cut(printable(note), width) for note in notes)] if notes else []
     if height is not None and len(lines) > height:

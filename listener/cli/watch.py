@@ -29,13 +29,13 @@ _STATUS = {
 _RUNS = {
     "run": "run",
     "workflow": "workflow",
-    "outcome": "outcome",
     "started_at": "started",
     "took": "took",
-    "claimed": "claimed",
-    "succeeded": "succeeded",
+    "claimed": "items",
+    "succeeded": "ok",
     "failed": "failed",
     "rejected": "rejected",
+    "outcome": "outcome",
     "rescued": "rescued",
     "released": "released",
     "cancelled": "cancelled",
@@ -49,17 +49,17 @@ _ERRORS = {
     "items": "items",
     "dead": "dead",
     "waiting": "retry",
-    "last_at": "last",
-    "example_key": "example",
     "error": "error",
+    "example_key": "example",
+    "last_at": "last",
 }
 _DEAD = {
     "workflow": "workflow",
     "key": "key",
     "attempts": "attempts",
+    "error": "error",
     "last_at": "last",
     "reason": "reason",
-    "error": "error",
 }
 
 _COLOURS = {"broken": "red", "paused": "yellow", "held": "yellow", "running": "green", "waiting": "cyan"}
@@ -109,6 +109,8 @@ def errors(workflow: MaybeName = None, limit: Limit = 20, as_json: AsJson = Fals
     """
     query: LiteralString = "SELECT * FROM scheduler.errors WHERE workflow = coalesce(%s, workflow) LIMIT %s"
     names, rows = _read(query, workflow, limit)
+    if not as_json:
+        rows = [_in_full(names, row) for row in rows]
     print_rows(names, rows, as_json=as_json, empty="No item has failed.", headings=_ERRORS)
     _say_more(rows, limit)
 
@@ -130,6 +132,12 @@ def _estimated(names: list[str], row: tuple[Any, ...]) -> tuple[Any, ...]:
     """A deep queue is not counted to its end, and nobody should take its depth for exact."""
     at, exact = names.index("queued"), row[names.index("queued_exact")]
     return row if exact is not False else (*row[:at], Estimate(row[at]), *row[at + 1 :])
+
+
+def _in_full(names: list[str], row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """One of a kind has nothing in common with others: its error is shown as it is."""
+    at = names.index("error")
+    return (*row[:at], row[names.index("example")], *row[at + 1 :]) if row[names.index("items")] == 1 else row
 
 
 def paint_status(column: str, text: str, value: Any) -> str:

@@ -17,7 +17,7 @@ def web(
         str | None, typer.Option("--host", help="Serve at this address (WEB_HOST, else 127.0.0.1).", show_default=False)
     ] = None,
 ) -> None:
-    """Serve the web page, /health, /ready, /metrics and /api/scheduler_status, until SIGTERM or Ctrl-C.
+    """Serve the web page and the endpoints for machines. Until SIGTERM or Ctrl-C.
 
     Without WEB_TOKEN or WEB_USERS the page only shows, and only to this machine. With one of them people sign in and
     may also pause, resume, dispatch, requeue and cancel; each action is confirmed first and written into the audit.

@@ -8,6 +8,7 @@ from psycopg import sql
 
 from listener.errors import UserError
 from listener.web.store import Row
+from listener.web.tables import View
 
 MOST_KEYS = 1000
 
@@ -19,7 +20,7 @@ class Field:
     name: str
     label: str
     kind: str = "text"
-    """text, number or keys."""
+    """text, number, keys or word, one of those of the form."""
     hint: str = ""
     required: bool = False
     clearable: bool = False
@@ -35,6 +36,8 @@ class Form:
     keys: tuple[str, ...] = ()
     settings: Row = field(default_factory=dict)
     """The workflow as it is now, for actions that change it."""
+    view: View | None = None
+    """The table whose rows are decided on."""
 
     def text(self, name: str) -> str | None:
         return self.values.get(name, "").strip() or None
@@ -54,12 +57,16 @@ class Action:
     fields: tuple[Field, ...] = ()
     for_all: bool = False
     """Not of one workflow but of all."""
+    on_table: bool = False
+    """Not of a workflow but of a table of results."""
+    takes_all: bool = False
+    """Without keys, every failed item: how many is said before."""
     warns: bool = False
     """Takes something away: drawn in the colour of caution."""
 
     def call(self, form: Form) -> sql.Composed:
         """The SQL that is shown and then run, word for word."""
-        given: Arguments = {} if self.for_all else {"name": form.workflow}
+        given: Arguments = {} if self.for_all or self.on_table else {"name": form.workflow}
         given |= self.arguments(form)
         arguments = [sql.SQL("{} => {}").format(sql.SQL(name), _literal(value)) for name, value in given.items()]
         return sql.SQL("SELECT * FROM scheduler.{}({})").format(sql.SQL(self.function), sql.SQL(", ").join(arguments))
@@ -85,6 +92,16 @@ def _keys(form: Form) -> Arguments:
     if len(form.keys) > MOST_KEYS:
         raise UserError(f"{len(form.keys)} items are too many for a page.", f"Choose up to {MOST_KEYS}, or use SQL.")
     return {"ids": form.keys}
+
+
+def _decision(form: Form) -> Arguments:
+    """curate() takes a predicate; here it names the ticked rows."""
+    view, word = form.view, form.text("word")
+    if view is None or view.table.key is None or word not in view.decisions:
+        raise UserError("No word was chosen.", "Choose one of the list.")
+    keys = sql.SQL(", ").join(map(sql.Literal, _keys(form)["ids"]))  # type: ignore[call-overload]
+    predicate = sql.SQL("{} IN ({})").format(sql.SQL(view.table.key), keys)
+    return {"relation": view.table.relation, "predicate": predicate.as_string(None), "word": word}
 
 
 def _which(form: Form) -> Arguments:
@@ -174,6 +191,7 @@ ACTIONS = {
                 Field("keys", "Keys", "keys", "one a line; empty: all failed and dead items"),
                 Field("error", "Error like", hint="such as %timeout%; empty: any"),
             ),
+            takes_all=True,
         ),
         Action(
             "cancel",
@@ -191,6 +209,15 @@ ACTIONS = {
             "Counts from the next claim and the next dispatch on.",
             _changes,
             SETTINGS,
+        ),
+        Action(
+            "decide",
+            "Mark rows",
+            "curate",
+            "Selected rows are queued by the next dispatch, also failed ones; what is queued or runs is left so.",
+            _decision,
+            (Field("word", "As", "word"), *_KEYS),
+            on_table=True,
         ),
         Action(
             "pause_all",

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from listener.errors import UserError
 from listener.faults import is_unreachable
 from listener.logs import log_of
-from listener.web import reads
+from listener.web import reads, tables
 from listener.web.access import SESSION_SECONDS, Person
 from listener.web.actions import ACTIONS, Action, Form, told
 from listener.web.guard import COOKIE
@@ -115,10 +115,27 @@ class Desk:
             call = action.call(form).as_string(None)
         except UserError:
             call = None  # something is still to be filled in
-        back = form.values.get("next") or (f"/workflows/{form.workflow}" if form.workflow else "/")
+        home = f"/data/{form.view.table.name}" if form.view else f"/workflows/{form.workflow}" if form.workflow else "/"
+        back = form.values.get("next") or home
         return await self._shell.page(
-            request, "confirm.html", status, action=action, form=form, call=call, error=error, next=_local(back)
+            request,
+            "confirm.html",
+            status,
+            action=action,
+            form=form,
+            call=call,
+            error=error,
+            next=_local(back),
+            affected=await self._affected(action, form),
+            counted=reads.COUNTED,
         )
+
+    async def _affected(self, action: Action, form: Form) -> int | None:
+        """How many items it is about, where that is not plain to see."""
+        if not action.takes_all or form.keys:
+            return None
+        async with self._shell.store.reading() as reader:
+            return await reads.failed(reader, form.workflow, form.text("error"))
 
     def _proven(self, request: Request, form_token: str) -> Person:
         """Somebody is signed in, and the form comes from a page of theirs. Nothing is ever done for anybody else."""
@@ -136,6 +153,8 @@ class Desk:
         keys = [key for name, value in fields if name == "key" for key in [value.strip()] if key]
         keys += values.get("keys", "").replace(",", " ").split()
         settings: Row = {}
+        if action.on_table:
+            return Form("", values, tuple(dict.fromkeys(keys)), view=await self._decided(values.get("table", "")))
         if not action.for_all:
             async with self._shell.store.reading() as reader:
                 found = await reads.settings(reader, values.get("workflow", ""))
@@ -143,6 +162,13 @@ class Desk:
                 raise HTTPException(404, f"There is no workflow {values.get('workflow', '')!r}.")
             settings = found
         return Form(values.get("workflow", ""), values, tuple(dict.fromkeys(keys)), settings)
+
+    async def _decided(self, name: str) -> tables.View:
+        async with self._shell.store.reading() as reader:
+            view = await self._shell.view(reader, name)
+        if not view.decisions:
+            raise HTTPException(404, f"{view.table.title} are not decided on here.")
+        return view
 
 
 def _action(request: Request) -> Action:

@@ -34,6 +34,10 @@ class Table:
     """Columns with few different values, each with a list to choose from; enum types give theirs."""
     newest: str | None = None
     """The column to order by, the highest first."""
+    key: LiteralString | None = None
+    """The column that rows are ticked by."""
+    decided: str | None = None
+    """The column, of an enum type, whose word people give to ticked rows by scheduler.curate(); it needs `key`."""
 
 
 @dataclass(frozen=True)

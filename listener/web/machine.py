@@ -13,9 +13,12 @@ from starlette.routing import Route
 from listener.faults import describe
 from listener.metrics import Metrics
 from listener.web import prometheus, reads
-from listener.web.store import Store
+from listener.web.shared import Shared
+from listener.web.store import Row, Store
 
 _ANSWER_SECONDS = 2.0
+_FINDINGS_SECONDS = 60.0
+"""The doctor looks at everything: once a minute is enough, however often and by how many this is scraped."""
 _SWEEP_SLACK_SECONDS = 10.0
 """Beyond three polls: a busy machine is not an unready one."""
 
@@ -52,6 +55,7 @@ class Machine:
     def __init__(self, store: Store, vitals: Vitals | None) -> None:
         self._store = store
         self._vitals = vitals
+        self._shared = Shared()
 
     def routes(self) -> list[Route]:
         return [
@@ -88,11 +92,17 @@ class Machine:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS), self._store.reading() as reader:
                 prometheus.of_database(out, *await prometheus.read(reader))
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                prometheus.of_doctor(out, await self._shared.get("findings", _FINDINGS_SECONDS, self._findings))
         except (psycopg.Error, OSError):
             # what this process counts is worth most while the database is away
             up = False
         out.add("database_up", "gauge", "Whether the database answered this scrape.", up)
         return PlainTextResponse(out.text(), media_type=prometheus.CONTENT_TYPE)
+
+    async def _findings(self) -> list[Row]:
+        async with self._store.reading() as reader:
+            return await reads.findings(reader)
 
     async def scheduler_status(self, _request: Request) -> Response:
         async with self._store.reading() as reader:

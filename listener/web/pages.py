@@ -22,6 +22,7 @@ from listener.web.picture import draw, inferred
 from listener.web.reads import WINDOWS, Point
 from listener.web.shared import Shared
 from listener.web.store import EXPORT_SECONDS, Reader, Row, Store
+from listener.web.tables import View, existing, view_of
 from listener.web.words import FILTERS, item_path
 
 FLASH = "scrapersky_told"
@@ -51,9 +52,18 @@ class Shell:
     def tables(self) -> list[Table]:
         return [table for extension in self.extensions for table in extension.tables]
 
+    async def view(self, reader: Reader, name: str) -> View:
+        wanted = [table for table in self.tables if table.name == name]
+        for table in await existing(reader, wanted):
+            if view := await view_of(reader, table):
+                return view
+        raise HTTPException(404, f"There is no table {name!r} here, or scheduler_monitor may not read it.")
+
     async def page(self, request: Request, template: str, status: int = 200, **shown: Any) -> Response:
         person: Person | None = request.state.person
         told = self._told(request)
+        # whoever has not signed in learns nothing from around a page either: no table, no database, no pause
+        known = person is not None or self.access.is_open
         text = self._environment.get_template(template).render(
             request=request,
             path=request.url.path,
@@ -61,7 +71,8 @@ class Shell:
             may_act=person is not None and person.may_act,
             open=self.access.is_open,
             told=told,
-            around=await self._around() if status != 503 else _NOTHING_AROUND,
+            known=known,
+            around=await self._around() if known and status != 503 else _NOTHING_AROUND,
             form_token=self.access.form_token(person) if person else "",
             **shown,
         )
@@ -84,7 +95,7 @@ class Shell:
         async def read() -> Row:
             async with self.store.reading() as reader:
                 found = await reads.control(reader)
-                found["tables"] = await tables.existing(reader, self.tables)
+                found["tables"] = await existing(reader, self.tables)
                 return found
 
         try:
@@ -218,18 +229,11 @@ class Pages:
 
     # -- tables of results ---------------------------------------------------------------------------------------------
 
-    async def _view(self, reader: Reader, name: str) -> tables.View:
-        wanted = [table for table in self._shell.tables if table.name == name]
-        for table in await tables.existing(reader, wanted):
-            if view := await tables.view_of(reader, table):
-                return view
-        raise HTTPException(404, f"There is no table {name!r} here, or scheduler_monitor may not read it.")
-
     async def table(self, request: Request) -> Response:
         offset = request.query_params.get("offset", "0")
         start = min(int(offset), 1_000_000) if offset.isdigit() else 0
         async with self._store.reading() as reader:
-            view = await self._view(reader, request.path_params["table"])
+            view = await self._shell.view(reader, request.path_params["table"])
             wanted = tables.Filter.read(view, request.query_params)
             rows = await tables.page(reader, view, wanted, start)
         return await self._shell.page(
@@ -249,7 +253,7 @@ class Pages:
             raise HTTPException(404, "Exports are .csv and .json.")
         write, media_type = _EXPORTS[form]
         async with self._store.reading() as reader:
-            view = await self._view(reader, name)
+            view = await self._shell.view(reader, name)
         wanted = tables.Filter.read(view, request.query_params)
 
         async def lines() -> AsyncIterator[str]:

@@ -151,6 +151,19 @@ def of_database(out: Exposition, rows: list[Row], schedules: list[Row], server: 
     out.add("listeners", "gauge", "Listeners that are alive.", server["listeners"])
 
 
+def of_doctor(out: Exposition, rows: list[Row]) -> None:
+    """What is wrong, by its stable name; nothing at all when all is well."""
+    for row in rows:
+        out.add(
+            "doctor_findings",
+            "gauge",
+            "What scheduler.doctor() finds, looked at once a minute.",
+            row["found"],
+            severity=row["severity"],
+            code=row["code"],
+        )
+
+
 async def read(reader: Reader) -> tuple[list[Row], list[Row], Row]:
     rows = await reader.rows(
         "SELECT workflow, state, paused, queued, processing, waiting, dead, oldest_queued_age FROM scheduler.status"

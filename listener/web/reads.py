@@ -10,6 +10,8 @@ from listener.web.store import Reader, Row
 
 LIST = 25
 """Rows of a list on a page."""
+COUNTED = 10_000
+"""Items are counted so far before something is done to all of them."""
 GROUPED = 250
 """Failures of a kind that are looked at to group their errors."""
 
@@ -186,6 +188,20 @@ async def dead_letters(reader: Reader, name: str) -> list[Row]:
     )
 
 
+async def failed(reader: Reader, name: str, error: str | None) -> int:
+    """How many items requeue() would take without keys, counted to COUNTED."""
+    return int(
+        await reader.value(
+            "SELECT count(*) FROM (SELECT FROM scheduler.attempt WHERE workflow = %s AND state IN ('dead', 'waiting')"
+            " AND (%s::text IS NULL OR error ILIKE %s) LIMIT %s) AS a",
+            name,
+            error,
+            error,
+            COUNTED,
+        )
+    )
+
+
 async def retrying(reader: Reader, name: str) -> list[Row]:
     return await reader.rows(
         "SELECT key, attempts, error, retry_at FROM scheduler.attempt"
@@ -258,6 +274,11 @@ async def listeners(reader: Reader) -> list[Row]:
 
 async def doctor(reader: Reader) -> list[Row]:
     return await reader.rows("SELECT * FROM scheduler.doctor()")
+
+
+async def findings(reader: Reader) -> list[Row]:
+    """How many of each kind the doctor finds."""
+    return await reader.rows("SELECT severity, code, count(*) AS found FROM scheduler.doctor() GROUP BY 1, 2")
 
 
 async def scheduler_status(reader: Reader) -> list[dict[str, Any]]:

@@ -26,6 +26,9 @@ class View:
     columns: tuple[str, ...]
     choices: dict[str, tuple[str, ...]]
     """Values of the columns that have an enum type."""
+    numeric: frozenset[str] = frozenset()
+    decisions: tuple[str, ...] = ()
+    """The words that ticked rows can be given; none where the table is not curated."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,11 @@ async def existing(reader: Reader, tables: list[Table]) -> list[Table]:
 
 async def view_of(reader: Reader, table: Table) -> View | None:
     rows = await reader.rows(
-        """SELECT a.attname AS name,
+        """SELECT a.attname AS name, y.typcategory = 'N' AS numeric,
                   ARRAY(SELECT e.enumlabel::text FROM pg_enum AS e WHERE e.enumtypid = a.atttypid
                         ORDER BY e.enumsortorder) AS words
-           FROM pg_attribute AS a WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+           FROM pg_attribute AS a JOIN pg_type AS y ON y.oid = a.atttypid
+           WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
              AND has_column_privilege(a.attrelid, a.attnum, 'SELECT')""",
         table.relation,
     )
@@ -66,7 +70,8 @@ async def view_of(reader: Reader, table: Table) -> View | None:
     if not columns:
         return None
     choices = {column: words[column] for column in table.choices if words.get(column)}
-    return View(table, columns, choices)
+    decisions = words.get(table.decided or "", ()) if table.key in words else ()
+    return View(table, columns, choices, frozenset(row["name"] for row in rows if row["numeric"]), decisions)
 
 
 async def page(reader: Reader, view: View, wanted: Filter, offset: int) -> list[Row]:
@@ -93,8 +98,9 @@ def _query(view: View, wanted: Filter) -> sql.Composed:
             if column in view.columns
         ]
         conditions.append(sql.SQL("({})").format(sql.SQL(" OR ").join(hits)))
+    shown = dict.fromkeys((*view.columns, view.table.key) if view.decisions and view.table.key else view.columns)
     query = sql.SQL("SELECT {} FROM {} AS t").format(
-        sql.SQL(", ").join(sql.SQL("t.{}").format(sql.Identifier(column)) for column in view.columns),
+        sql.SQL(", ").join(sql.SQL("t.{}").format(sql.Identifier(column)) for column in shown),
         sql.Identifier(*view.table.relation.split(".")),
     )
     if conditions:

@@ -100,6 +100,19 @@ def plain(value: Any) -> str:
     return str(value)
 
 
+def facts(detail: dict[str, Any] | None) -> str:
+    """What the audit notes, as name = value."""
+    return ", ".join(f"{name} = {plain(value)}" for name, value in (detail or {}).items())
+
+
+def passages(text: str) -> list[tuple[bool, str]]:
+    """The pieces of a sentence, each with whether it is SQL to be copied."""
+    pieces = re.split(
+        r"((?:SELECT|UPDATE|GRANT) .+?(?=; (?:SELECT|UPDATE)\b|\. (?=[A-Z])|\.?$| queues (?:it|such)))", text
+    )
+    return [(place % 2 == 1, piece) for place, piece in enumerate(pieces) if piece]
+
+
 def like(shape: str) -> str:
     """The folded text of an error as a pattern that finds all of its kind."""
     return re.sub(r"(<url>|<uuid>|<text>|#|%)+", "%", shape) + "%"
@@ -110,13 +123,15 @@ def item_path(workflow: str, key: str) -> str:
     return f"/workflows/{quote(workflow)}/items/{quote(str(key), safe='')}"
 
 
-FILTERS: dict[str, Callable[..., str]] = {
+FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
     "clock": clock,
     "duration": duration,
+    "facts": facts,
     "like": like,
     "moment": moment,
     "number": number,
+    "passages": passages,
     "percent": percent,
     "plain": plain,
     "short": short,

@@ -7,12 +7,13 @@ import typer
 from psycopg import sql
 
 from listener.cli.ask import AsJson, Yes, acting, connected, print_json, print_rows, rows_of
+from listener.cli.outline import Outline
 from listener.cli.table import plain
 from listener.cli.table import show as readable
 from listener.errors import UserError
 from services.cli import options
 
-app = typer.Typer(help="Contacts: add, show, edit, delete, list.", no_args_is_help=True)
+app = typer.Typer(cls=Outline, help="List, show, add, edit or delete contacts.", no_args_is_help=True)
 
 LISTED = sql.SQL(
     "SELECT c.id, c.email, c.phone, c.name, c.role, d.domain, c.contact_curation_status AS curation, c.created_at"

@@ -61,7 +61,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Another number is another town.", min=1, max=999)] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Do not wait for pg_cron to fire; dispatch at once.")] = False,
 ) -> None:
-    """Run the whole pipeline on this machine against a simulated internet, and check what it found.
+    """Run the whole pipeline against a simulated internet. All on this machine; at the end it checks what was found.
 
     Starts a private PostgreSQL, the simulated websites and Google on loopback, and a real listener; plays the person
     who selects rows at the gates; shows every queue as it moves; compares the contacts and the dead letters in the

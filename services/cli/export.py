@@ -12,11 +12,12 @@ import typer
 from psycopg import sql
 
 from listener.cli.ask import connected
+from listener.cli.outline import Outline
 from listener.cli.say import say
 from listener.cli.table import plain
 from services.cli import options
 
-app = typer.Typer(help="The way out: contacts as CSV or JSON.", no_args_is_help=True)
+app = typer.Typer(cls=Outline, help="Write contacts as CSV or JSON.", no_args_is_help=True)
 
 AT_ONCE = 2000
 QUERY = sql.SQL("""

@@ -30,11 +30,13 @@ def import_(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Import a CSV file and print the result of each row: added, duplicate, or invalid and why. The rest goes in.
+    """Import a CSV file of domains, places, sitemaps or pages. Prints what became of each row.
+
+    It was added, is a duplicate, or is invalid and why; then the rest goes in all the same, and the exit code is 3.
 
     The first line names the columns: domain (or website) and country_code; place_id, name, address, business_type,
     latitude, longitude, rating, review_count, price_level; url and domain. A file with one column needs no such line.
-    A new domain is queued for its metadata at once. The exit code is 3 if a row was invalid.
+    A new domain is queued for its metadata at once.
 
     Example: scrapersky import domains leads.csv > result.csv
     """

@@ -5,7 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(help="What would be stored for one URL or file, as JSON, with evidence.", no_args_is_help=True)
+from listener.cli.outline import Outline
+
+app = typer.Typer(
+    cls=Outline,
+    help="Show what would be stored for one URL or file. As JSON, with evidence; touches no database.",
+    no_args_is_help=True,
+)
 
 Target = Annotated[str, typer.Argument(help="A URL, or a file.", show_default=False)]
 Address = Annotated[str, typer.Option("--url", help="Of a file: the address it was saved from.")]

@@ -6,6 +6,7 @@ import typer
 
 from listener.cli.ask import AsJson, acting, print_json
 from listener.cli.say import say
+from listener.cli.table import wrap
 from listener.errors import UserError
 
 INSERT = """
@@ -55,7 +56,7 @@ def search(
         print_json({"id": found, "status": "pending"})
     else:
         typer.echo(found)
-        say(f"Queued: {business_type.strip()} in {location.strip()}. 'scrapersky why place_search {found}' says more.")
+        say(wrap(f"Queued: {business_type.strip()} in {location.strip()}. To ask: scrapersky why place_search {found}"))
 
 
 def _point(near: str | None) -> tuple[float | None, float | None]:

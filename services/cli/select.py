@@ -19,7 +19,7 @@ def select(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give every row a filter finds the word Selected, or another, and count what that did.
+    """Mark every row a filter finds as Selected, or another word. Counts what that did.
 
     Selected rows are queued by the next dispatch, failed ones once more; those queued or running are left alone.
 

@@ -7,13 +7,27 @@ import typer
 from listener.cli.ask import AsJson, connected, print_rows, rows_of
 
 TRACE = "SELECT * FROM scheduler.trace(%s)"
+# In the order of their worth: on a narrow terminal the last are left out.
+_SHOWN = {
+    "step": "step",
+    "kind": "kind",
+    "what": "what",
+    "status": "status",
+    "done_at": "done",
+    "attempts": "attempts",
+    "error": "error",
+    "id": "id",
+    "workflow": "workflow",
+    "created_at": "made",
+    "created_by": "by",
+}
 
 
 def trace(
     contact: Annotated[str, typer.Argument(help="Its id or its email.")],
     as_json: AsJson = False,
 ) -> None:
-    """The whole way from the search to a contact: each step with its status, attempts and times.
+    """Show the way from the search to a contact. Each step with its status, attempts and times.
 
     Example: scrapersky trace info@example.com
     """
@@ -21,4 +35,4 @@ def trace(
 
     with connected() as connection:
         names, rows = rows_of(connection, TRACE, [find_contact(connection, contact)])
-    print_rows(names, rows, as_json=as_json)
+    print_rows(names, rows, as_json=as_json, headings=_SHOWN, rare=("error",))

@@ -145,7 +145,7 @@ BEGIN
         EXIT WHEN NOT EXISTS (SELECT FROM scheduler.run AS x WHERE x.workflow = w.name AND x.finished_at IS NULL AND x.keys && wanted);
     END LOOP;
     INSERT INTO scheduler.attempt AS a (workflow, key, state, reason)
-    SELECT w.name, k, 'cancelled', 'cancelled by ' || session_user FROM unnest(backed) AS k
+    SELECT w.name, k, 'cancelled', 'cancelled by ' || scheduler._who() FROM unnest(backed) AS k
     ON CONFLICT (workflow, key) DO UPDATE SET state = 'cancelled', retry_at = NULL, reason = excluded.reason, last_at = now();
     revoked := (SELECT count(*) FROM unnest(backed) AS k WHERE k = ANY (stopped));
     unqueued := cardinality(backed) - revoked;
@@ -173,7 +173,7 @@ AS $$
 DECLARE
     w scheduler.workflow := scheduler._workflow(name);
 BEGIN
-    UPDATE scheduler.workflow AS x SET paused_at = coalesce(x.paused_at, now()), paused_by = session_user, paused_reason = left(pause.reason, 1024) WHERE x.name = pause.name;
+    UPDATE scheduler.workflow AS x SET paused_at = coalesce(x.paused_at, now()), paused_by = scheduler._who(), paused_reason = left(pause.reason, 1024) WHERE x.name = pause.name;
     PERFORM scheduler._audit('pause', name, NULL, jsonb_build_object('reason', reason));
     RETURN format('%s %s; %s running items finish', name, CASE WHEN w.paused_at IS NULL THEN 'is paused' ELSE 'was paused already' END, scheduler._count_running(name));
 END
@@ -215,7 +215,7 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    UPDATE scheduler.control SET paused_at = coalesce(paused_at, now()), paused_by = session_user, paused_reason = left(pause_all.reason, 1024);
+    UPDATE scheduler.control SET paused_at = coalesce(paused_at, now()), paused_by = scheduler._who(), paused_reason = left(pause_all.reason, 1024);
     PERFORM scheduler._audit('pause_all', NULL, NULL, jsonb_build_object('reason', reason));
     RETURN format('everything is paused; %s running items finish', scheduler._count_running(NULL));
 END

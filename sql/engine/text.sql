@@ -99,14 +99,19 @@ DROP AGGREGATE IF EXISTS scheduler.histogram_sum(bigint[]);
 CREATE AGGREGATE scheduler.histogram_sum(bigint[]) (SFUNC = scheduler.histogram_add, STYPE = bigint[], PARALLEL = SAFE);
 COMMENT ON AGGREGATE scheduler.histogram_sum(bigint[]) IS 'Many histograms as one.';
 
+CREATE OR REPLACE FUNCTION scheduler._who() RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+-- scheduler.actor names the person behind a shared login, such as the web page's
+AS $$ SELECT session_user || coalesce(' for ' || nullif(left(current_setting('scheduler.actor', true), 200), ''), '') $$;
+COMMENT ON FUNCTION scheduler._who() IS 'Internal: the role, and the person it acts for.';
+
 CREATE OR REPLACE FUNCTION scheduler._audit(action text, workflow text, affected bigint, detail jsonb DEFAULT '{}') RETURNS void
 LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 AS $$
-    -- scheduler.actor names the person behind a shared login, such as the web page's
     INSERT INTO scheduler.audit (who, action, workflow, affected, detail)
-    VALUES (session_user || coalesce(' for ' || nullif(left(current_setting('scheduler.actor', true), 200), ''), ''),
-            action, workflow, affected, jsonb_strip_nulls(detail))
+    VALUES (scheduler._who(), action, workflow, affected, jsonb_strip_nulls(detail))
 $$;
 COMMENT ON FUNCTION scheduler._audit(text, text, bigint, jsonb) IS 'Internal: one row in scheduler.audit.';
 

@@ -37,3 +37,11 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 COMMENT ON FUNCTION scheduler._depth(text) IS 'Internal: Queued items of a workflow, exact below 10000, else estimated from the index; and since when the oldest waits.';
+
+CREATE OR REPLACE FUNCTION scheduler._listened(workflow text) RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT EXISTS (SELECT FROM scheduler.listener AS l WHERE l.stopped_at IS NULL AND l.seen_at > now() - interval '1 minute' AND (l.workflows IS NULL OR _listened.workflow = ANY (l.workflows)))
+$$;
+COMMENT ON FUNCTION scheduler._listened(text) IS 'Internal: whether a listener that has this workflow''s function is alive.';

@@ -19,7 +19,7 @@ BEGIN
         UNION ALL
         SELECT * FROM scheduler._examine_environment(doctor.environment)
         UNION ALL
-        SELECT 'error', s.code, s.workflow, s.what || coalesce(' since ' || s.since, ''), s.meaning, s.fix FROM scheduler.stuck AS s
+        SELECT 'error', s.code, s.workflow, s.what || coalesce(' since ' || date_trunc('second', s.since), ''), s.meaning, s.fix FROM scheduler.stuck AS s
         UNION ALL
         SELECT 'error', 'maintenance_fails', s.workflow, 'maintenance fails: ' || s.problem, 'Retries, rescues or dispatches of this workflow may be late. Put right what it says; then this clears it.',
                format('SELECT scheduler.maintain(); UPDATE scheduler.state SET problem = NULL WHERE workflow = %L;', s.workflow)

@@ -192,12 +192,19 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     RETURN QUERY
-        SELECT 'warning', 'old_transaction', NULL::text, format('%s has had a transaction open since %s', scheduler._session(a.pid), a.xact_start),
+        SELECT 'warning', 'old_transaction', NULL::text, format('%s has had a transaction open since %s', scheduler._session(a.pid), date_trunc('second', a.xact_start)),
                'It is the oldest that holds back vacuum: dead rows pile up in every queue until it ends.', format('SELECT pg_terminate_backend(%s);', a.pid)
         FROM pg_catalog.pg_stat_activity AS a
         WHERE a.xact_start < now() - scheduler._threshold('long_transaction', '10 minutes')::interval AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()
           AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL)
         ORDER BY greatest(age(a.backend_xmin), age(a.backend_xid)) DESC LIMIT 1;
+    -- no session shows these, and they survive a restart
+    RETURN QUERY
+        SELECT 'warning', 'prepared_transaction', NULL::text, format('transaction %L, prepared by %s in database %s, is neither committed nor rolled back since %s', p.gid, p.owner, p.database, date_trunc('second', p.prepared)),
+               'Until it is, it holds its locks and holds back vacuum: dead rows pile up in every queue. Commit it if its transaction manager says so; else, in its database:',
+               format('ROLLBACK PREPARED %L;', p.gid)
+        FROM pg_catalog.pg_prepared_xacts AS p
+        WHERE p.prepared < now() - scheduler._threshold('long_transaction', '10 minutes')::interval;
     IF current_setting('autovacuum') = 'off' THEN
         RETURN QUERY SELECT 'warning', 'autovacuum_off', NULL::text, 'autovacuum is switched off in the whole server', 'Dead rows are never cleaned up.', E'ALTER SYSTEM RESET autovacuum;\nSELECT pg_reload_conf();';
     END IF;
@@ -224,7 +231,7 @@ AS $$
     WITH alive AS (
         SELECT l.* FROM scheduler.listener AS l WHERE l.stopped_at IS NULL AND l.seen_at > now() - interval '1 minute'
     )
-    SELECT 'warning', 'listener_gone', NULL::text, format('listener %s on %s (process %s) was last heard at %s', l.id, coalesce(l.host, '?'), coalesce(l.pid::text, '?'), l.seen_at),
+    SELECT 'warning', 'listener_gone', NULL::text, format('listener %s on %s (process %s) was last heard at %s', l.id, coalesce(l.host, '?'), coalesce(l.pid::text, '?'), date_trunc('second', l.seen_at)),
            'It was killed or cut off without a goodbye. Its items are rescued when their lease ends; this forgets it if it is gone for good.', format('SELECT * FROM scheduler.heartbeat(%L, stopped => true);', l.id)
     FROM scheduler.listener AS l WHERE l.stopped_at IS NULL AND l.seen_at <= now() - interval '1 minute'
     UNION ALL

@@ -36,7 +36,7 @@ BEGIN
         SELECT t.workflow, sum(t.succeeded) AS good, sum(t.failed + t.rejected) AS bad, sum(t.claimed) AS claimed, sum(t.rescued) AS rescued
         FROM scheduler.stat AS t WHERE t.grain = CASE stage WHEN 'week' THEN 'hour' ELSE 'minute' END AND t.at > now() - span GROUP BY t.workflow
     ), objection (about, against) AS (
-        SELECT 'doctor', d.finding FROM scheduler.doctor() AS d WHERE d.severity = 'error'
+        SELECT 'doctor', concat_ws(': ', d.workflow, d.finding) FROM scheduler.doctor() AS d WHERE d.severity = 'error'
         UNION ALL
         SELECT 'stuck', concat_ws(': ', k.workflow, k.what) FROM scheduler.stuck AS k
         UNION ALL

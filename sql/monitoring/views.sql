@@ -47,7 +47,8 @@ SELECT w.name AS workflow,
                 CASE WHEN w.paused_at IS NOT NULL THEN concat_ws(' ', 'paused by', w.paused_by, 'since', to_char(w.paused_at, 'YYYY-MM-DD HH24:MI'), '- ' || w.paused_reason)
                      WHEN c.paused_at IS NOT NULL THEN concat_ws(' ', 'everything paused by', c.paused_by, '- ' || c.paused_reason)
                      WHEN s.breaker_state = 'open' THEN 'recent items mostly failed; next probe ' || to_char(s.breaker_until, 'HH24:MI:SS')
-                     WHEN s.hold_until > now() THEN concat_ws(' ', 'held until', to_char(s.hold_until, 'HH24:MI:SS'), '- ' || s.hold_reason) END,
+                     WHEN s.hold_until > now() THEN concat_ws(' ', 'held until', to_char(s.hold_until, 'HH24:MI:SS'), '- ' || s.hold_reason)
+                     WHEN q.queued > 0 AND q.processing = 0 AND NOT scheduler._listened(w.name) THEN 'no listener that knows this workflow is alive' END,
                 s.last_note) AS note,
        c.paused_at IS NOT NULL OR w.paused_at IS NOT NULL AS paused,
        w.schedule, s.next_slot AS next_dispatch, s.last_dispatch_at AS last_dispatch,

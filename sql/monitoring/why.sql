@@ -1,13 +1,5 @@
 -- In words: why an item is not running, and what the next dispatch would queue.
 
-CREATE OR REPLACE FUNCTION scheduler._listened(workflow text) RETURNS boolean
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT EXISTS (SELECT FROM scheduler.listener AS l WHERE l.stopped_at IS NULL AND l.seen_at > now() - interval '1 minute' AND (l.workflows IS NULL OR _listened.workflow = ANY (l.workflows)))
-$$;
-COMMENT ON FUNCTION scheduler._listened(text) IS 'Internal: whether a listener that has this workflow''s function is alive.';
-
 CREATE OR REPLACE FUNCTION scheduler._why_not_claimed(w scheduler.workflow) RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -226,7 +218,7 @@ BEGIN
         EXECUTE format('SELECT count(*)::integer FROM (SELECT FROM %1$s AS t, %1$s AS me WHERE me.%2$I = $1::%3$s AND t.%4$I = %5$s AND (%6$s) LIMIT 20000) AS q',
                        w.relation, w.key_column, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.queued), scheduler._before_sql(w))
             INTO before USING item;
-        RETURN concat_ws(' ', 'It is queued' || CASE WHEN before = 0 THEN ' and the next to be claimed' WHEN before >= 20000 THEN ' behind 20000 others or more' ELSE format(' behind %s others', before) END
+        RETURN concat_ws(' ', 'It is queued' || CASE WHEN before = 0 THEN ' and the next to be claimed' WHEN before >= 20000 THEN ' behind 20000 others or more' WHEN before = 1 THEN ' behind one other' ELSE format(' behind %s others', before) END
                               || coalesce(', for attempt ' || a.attempts + 1 || ' of ' || w.max_attempts, '') || '.',
                          CASE WHEN blocked IS NOT NULL THEN 'It waits because ' || blocked || '.' END) || coalesce(holder, '');
     ELSIF shown = w.failed AND a.state = 'waiting' AND a.reason = 'put off' THEN
@@ -236,7 +228,8 @@ BEGIN
         RETURN concat_ws(' ', format('Attempt %s of %s failed at %s: %s. It backs off until %s and is queued again then.', a.attempts, w.max_attempts, date_trunc('second', a.last_at), a.error, date_trunc('second', a.retry_at)),
                          CASE WHEN blocked IS NOT NULL THEN 'But ' || blocked || '.' END);
     ELSIF shown = w.failed AND a.state = 'dead' THEN
-        RETURN format('It is in the dead letter since %s (%s, attempt %s of %s): %s. A new start: SELECT scheduler.requeue(%L, ARRAY[%L])', date_trunc('second', a.last_at), a.reason, a.attempts, w.max_attempts, a.error, w.name, item);
+        RETURN format('It is in the dead letter since %s, after %s (%s): %s. A new start: SELECT scheduler.requeue(%L, ARRAY[%L])', date_trunc('second', a.last_at),
+                      CASE a.attempts WHEN 1 THEN '1 attempt' ELSE a.attempts || ' attempts' END, a.reason, a.error, w.name, item);
     ELSIF shown = w.completed THEN
         RETURN format('It is done (%L). Once more: SELECT * FROM scheduler.enqueue(%L, ARRAY[%L])', shown, w.name, item);
     ELSIF a.state = 'cancelled' AND shown IS NOT DISTINCT FROM w.idle THEN

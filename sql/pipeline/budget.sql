@@ -71,3 +71,13 @@ FROM scheduler.budget AS b,
      LATERAL (SELECT CASE WHEN b.day >= (now() AT TIME ZONE b.time_zone)::date THEN b.used ELSE 0 END AS used,
                      CASE WHEN b.day >= (now() AT TIME ZONE b.time_zone)::date THEN b.refused ELSE 0 END AS refused) AS d;
 COMMENT ON VIEW scheduler.budgets IS 'Each budget: what today has used of it, what is left, and when the next day begins.';
+COMMENT ON COLUMN scheduler.budgets.budget IS 'The paid service, as in google_places.';
+COMMENT ON COLUMN scheduler.budgets.daily_limit IS 'Calls a day may have; NULL: no limit. Change it with scheduler.set_budget().';
+COMMENT ON COLUMN scheduler.budgets.used_today IS 'Calls that today has had.';
+COMMENT ON COLUMN scheduler.budgets.remaining IS 'Calls that today may still have; NULL: no limit.';
+COMMENT ON COLUMN scheduler.budgets.refused_today IS 'Calls that were not made because the budget was used up.';
+COMMENT ON COLUMN scheduler.budgets.resets_at IS 'When the next day begins, in the budget''s time zone.';
+COMMENT ON COLUMN scheduler.budget.name IS 'The paid service, as in google_places.';
+COMMENT ON COLUMN scheduler.budget.day IS 'The day that used and refused are of; NULL: none yet.';
+COMMENT ON COLUMN scheduler.budget.used IS 'Calls on that day.';
+COMMENT ON COLUMN scheduler.budget.refused IS 'Calls refused on that day.';

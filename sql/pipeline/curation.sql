@@ -35,6 +35,8 @@ CREATE OR REPLACE TRIGGER selected_again BEFORE UPDATE OF page_curation_status O
     WHEN (NEW.page_curation_status = 'Selected' AND coalesce(OLD.page_processing_status IN ('Error', 'Filtered'), true) AND OLD.page_processing_status IS NOT DISTINCT FROM NEW.page_processing_status)
     EXECUTE FUNCTION scheduler.selected_again('page_curation', 'page_processing_status', 'page_processing_error');
 
+COMMENT ON COLUMN scheduler.gate.open IS 'Whether items go on without being Selected. Change it with scheduler.auto_advance().';
+
 CREATE OR REPLACE FUNCTION scheduler._gate(workflow text) RETURNS scheduler.gate
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -92,6 +94,12 @@ $$;
 COMMENT ON FUNCTION scheduler.auto_advance(text, boolean) IS
 'Opens (true) or closes (false) the gate before a workflow: open, items go on without being Selected, except those a person has turned down. What is queued stays queued.';
 
+CREATE OR REPLACE FUNCTION scheduler._note_curation(relation text, predicate text, word text, affected bigint) RETURNS void
+LANGUAGE sql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT scheduler._audit('curate', NULL, affected, jsonb_build_object('table', relation, 'word', word, 'predicate', left(predicate, 500))) $$;
+COMMENT ON FUNCTION scheduler._note_curation(text, text, text, bigint) IS 'Internal: notes who curated what; curate() itself has only the rights of its caller.';
+
 CREATE OR REPLACE FUNCTION scheduler.curate(relation text, predicate text, word text DEFAULT 'Selected', most integer DEFAULT NULL, dry_run boolean DEFAULT false)
 RETURNS TABLE (matched bigint, changed bigint, again bigint, unchanged bigint, in_progress bigint)
 LANGUAGE plpgsql
@@ -139,6 +147,9 @@ BEGIN
             (SELECT pg_catalog.format_type(a.atttypid, -1) FROM pg_catalog.pg_attribute AS a
              WHERE a.attrelid OPERATOR(pg_catalog.=) pg_catalog.format('public.%I', c.name)::pg_catalog.regclass AND a.attname OPERATOR(pg_catalog.=) c.curation)) END)
         INTO matched, changed, again, unchanged, in_progress USING most, word, c.failed, c.busy;
+    IF NOT dry_run THEN
+        PERFORM scheduler._note_curation(relation, predicate, word, changed OPERATOR(pg_catalog.+) again);
+    END IF;
     RETURN NEXT;
 END
 $$;

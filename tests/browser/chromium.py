@@ -13,6 +13,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from listener.errors import UserError
 from listener.postgres import packages
 from listener.postgres.home import Say
+from tests.waiting import wait_until
 
 _FLAGS = (
     "--headless=new",
@@ -79,6 +80,8 @@ class Browser:
         self.open(f"{address}/sign-in")
         self.one("input[name=token]").send_keys(token)
         self.click("button.go")
+        # on a busy machine the click returns before the answer with its cookie is there
+        wait_until(lambda: not self.driver.current_url.startswith(f"{address}/sign-in"), what="being signed in")
 
 
 @contextmanager

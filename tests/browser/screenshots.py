@@ -14,6 +14,12 @@ from tests.waiting import wait_until
 from tests.web.serving import TOKEN, serving
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
+A_BAD_DAY = """
+DROP INDEX scheduler_page_curation_queued;
+ALTER TABLE place DISABLE TRIGGER scheduler_deep_scan_update;
+UPDATE scheduler.state SET breaker_state = 'open', breaker_until = now() + interval '3 minutes'
+WHERE workflow = 'sitemap_analysis';
+"""
 DESKTOP, SHORT, TALL, PHONE = (1440, 900), (1440, 560), (1440, 1240), (390, 1000)
 
 
@@ -39,10 +45,8 @@ def main() -> None:
                 ("pipeline-dark", "/", DESKTOP, True),
                 ("pipeline-phone", "/", PHONE, False),
                 ("workflow", "/workflows/domain_metadata", TALL, False),
-                ("workflow-dark", "/workflows/domain_metadata", TALL, True),
                 ("workflow-phone", "/workflows/domain_metadata", PHONE, True),
                 ("item", item, DESKTOP, False),
-                ("doctor", "/doctor", DESKTOP, False),
                 ("listeners", "/listeners", DESKTOP, False),
                 ("contacts", "/data/contacts", SHORT, True),
             ):
@@ -52,6 +56,13 @@ def main() -> None:
             opened.click("#errors tbody tr:nth-child(2) a[data-confirm]")
             wait_until(lambda: opened.text("#dialog[open] pre"), what="the dialog")
             shoot(opened, "confirm", DESKTOP, dark=False)
+            with psycopg.connect(url, autocommit=True) as db:
+                db.execute(A_BAD_DAY)
+        # a new server has asked the doctor nothing yet
+        with serving(url) as address, browser() as opened:
+            opened.sign_in(address, TOKEN)
+            opened.open(f"{address}/doctor")
+            shoot(opened, "doctor", DESKTOP, dark=False)
 
 
 def shoot(opened: Browser, name: str, size: tuple[int, int], *, dark: bool) -> None:

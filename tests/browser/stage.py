@@ -97,7 +97,9 @@ FROM (SELECT *, row_number() OVER (ORDER BY domain) AS n FROM domain WHERE statu
 
 def prepare(db: psycopg.Connection) -> None:
     """Rows in every table, an hour and a day of history, listeners, items that run, wait, failed for good."""
+    db.execute("SET scheduler.actor = 'maria'")
     call(db, "pause", name="sitemap_import", reason="waiting for the new parser")
+    db.execute("RESET scheduler.actor")
     db.execute(_ROWS)
     _listeners(db)
     for step in STEPS:

@@ -89,7 +89,7 @@ def test_why_an_item_waits_is_a_key_away(chrome: Browser, address: str, queue: Q
     chrome.sign_in(address, TOKEN)
     chrome.open(f"{address}/workflows/job")
     chrome.one("#find").send_keys("2", Keys.ENTER)
-    until(chrome, "#why", "It is queued behind 1 others")
+    until(chrome, "#why", "It is queued behind one other")
     queue.claim(1)
     until(chrome, "#why", "the next to be claimed")
 

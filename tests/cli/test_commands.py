@@ -3,6 +3,7 @@
 import http.server
 import json
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ import psycopg
 import pytest
 
 from listener import Workflow
+from listener.cli.say import complain
+from listener.errors import UserError
 from tests.cli.conftest import Scrapersky
 from tests.cli.terminal import terminal
 from tests.sql.queue import Queue, call, one
@@ -44,7 +47,9 @@ def test_status_shows_every_workflow_and_why_it_does_not_run(scrapersky: Scraper
 def test_runs_errors_and_the_dead_letter_are_shown(scrapersky: Scrapersky, queue: Queue) -> None:
     assert "with failures" in scrapersky("runs").out
     assert json.loads(scrapersky("runs", "job", "--json").out)[0]["claimed"] == 4
-    assert "timeout after # s" in scrapersky("errors").out
+    # alone of its kind it is shown as it is; for programs the kind stays the same however many there are
+    assert "timeout after 30 s" in scrapersky("errors").out
+    assert "timeout after # s" in [error["error"] for error in json.loads(scrapersky("errors", "--json").out)]
     assert [error["items"] for error in json.loads(scrapersky("errors", "--json").out)] == [1, 1]
     assert "HTTP 404" in scrapersky("dead", "job").out
     assert [item["key"] for item in json.loads(scrapersky("dead", "--json").out)] == ["1"]
@@ -180,7 +185,7 @@ def test_a_server_that_is_away_or_a_wrong_url_is_told_without_the_password(
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:hunter22@127.0.0.1:1/x")
     answer = scrapersky("status")
     assert answer.code == 1
-    assert "does not answer" in answer.err
+    assert "No connection to the database" in answer.err
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:hunter22@127.0.0.1:99999999/x?nonsense=1")
     wrong = scrapersky("status")
     assert wrong.code == 1
@@ -302,3 +307,29 @@ def test_every_command_has_an_example_in_its_help() -> None:
 
 def _bare(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "")
+
+
+def test_help_lists_every_command_in_one_whole_sentence(
+    scrapersky: Scrapersky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = scrapersky("--help").out.partition("\nRun:\n")[2]
+    assert listed.index("migrate") < listed.index("Watch:") < listed.index("status") < listed.index("Operate:")
+    for group in ("", "db", "schedules", "contact", "inspect"):
+        said = scrapersky(*group.split(), "--help").out
+        assert not re.search(r"\w\.\.\.", said), said
+
+
+def test_a_long_complaint_breaks_between_words_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    error = UserError("There is no workflow 'jobb' in this database.", "Registered: deep_scan, domain_extraction.")
+    complain(error)
+    assert capsys.readouterr().err.splitlines() == [f"Error: {error.message}", error.hint]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    complain(error)
+    lines = capsys.readouterr().err.splitlines()
+    assert max(map(len, lines)) <= 40
+    assert " ".join(lines) == f"Error: {error.message} {error.hint}"

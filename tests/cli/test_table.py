@@ -95,3 +95,12 @@ def test_an_error_keeps_more_room_than_the_id_beside_it() -> None:
 def test_an_estimate_looks_like_one_and_stands_with_the_numbers() -> None:
     assert table(["queued"], [(Estimate(30494),), (7,)]).splitlines()[2:] == ["~30494", "     7"]
     assert plain(Estimate(5)) == 5
+
+
+def test_an_error_keeps_room_to_be_read_where_it_is_narrow() -> None:
+    error = "no connection to pecan-street-plumbing.com: connection refused"
+    shown = table(
+        ["workflow", "attempts", "error", "reason"], [["domain_metadata", 3, error, "attempts used up"]], width=60
+    )
+    assert error[:30] in shown
+    assert "(no room for reason)" in shown

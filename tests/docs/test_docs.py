@@ -87,6 +87,7 @@ def test_the_runbook_has_what_is_asked_for_at_night() -> None:
             "Queue growing",
             "Listener down",
             "Scheduler silent",
+            "The doctor finds something",
             "Poison item",
             "Disk full",
             "Failover",

@@ -215,6 +215,8 @@ def test_selecting_by_filter_counts_what_it_did(db: psycopg.Connection) -> None:
     assert row(db, "SELECT deep_scan_status FROM place WHERE place_id = 'p3'") == (None,)
     assert row(db, "SELECT deep_scan_status FROM place WHERE place_id = 'p4'") == ("Processing",)
     assert curate(db, "place", "rating >= 3") == {**first, "changed": 0, "again": 0, "unchanged": 4}
+    noted = "SELECT affected, detail ->> 'predicate' FROM scheduler.audit WHERE action = 'curate' ORDER BY id LIMIT 1"
+    assert row(db, noted) == (3, "rating >= 3"), "the dry run is none of it"
 
 
 def test_selecting_can_be_limited_and_undone(db: psycopg.Connection) -> None:

@@ -11,6 +11,7 @@ from services import models
 from services.models import Base
 from tests.conftest import Connect
 from tests.pipeline.rows import column, fill
+from tests.sql.test_view_costs import unexplained
 
 TABLES = sorted(Base.metadata.tables)
 
@@ -143,3 +144,7 @@ def test_the_questions_operators_ask_are_answered_as_they_ask_them(db: psycopg.C
 def test_no_place_has_two_businesses(db: psycopg.Connection) -> None:
     fill(db)
     assert column(db, "SELECT place_id, COUNT(*) FROM local_business GROUP BY place_id HAVING COUNT(*) > 1") == []
+
+
+def test_psql_explains_what_the_pipeline_adds_to_the_engine(db: psycopg.Connection) -> None:
+    assert unexplained(db) == []

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from tests.conftest import Connect
 from tests.servers import Postgres
@@ -264,6 +265,23 @@ def test_the_oldest_transaction_is_named_by_pid_and_ended(db: psycopg.Connection
     second.rollback()
     with pytest.raises(psycopg.OperationalError):
         first.execute("SELECT 1")
+
+
+def test_a_prepared_transaction_is_named_and_rolled_back(db: psycopg.Connection, connect: Connect) -> None:
+    if one(db, "SHOW max_prepared_transactions") == "0":
+        pytest.skip("this server has no prepared transactions")
+    db.execute("CREATE TABLE held (id integer)")
+    gid = f"of {one(db, 'SELECT current_database()')}"
+    first = connect(autocommit=False)
+    first.execute("INSERT INTO held VALUES (1)")
+    first.execute(sql.SQL("PREPARE TRANSACTION {}").format(gid))
+    db.execute("SET scheduler.long_transaction = '1 hour'")
+    assert found(db, "prepared_transaction") is None
+    db.execute("SET scheduler.long_transaction = '0'")
+    [finding] = [finding for finding in findings(db) if gid in finding.finding]
+    assert (finding.code, finding.severity) == ("prepared_transaction", "warning")
+    db.execute(finding.fix.encode())
+    assert gid not in str(findings(db))
 
 
 def test_a_listening_session_that_does_not_read_is_found_and_ended(db: psycopg.Connection, connect: Connect) -> None:

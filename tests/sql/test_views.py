@@ -23,6 +23,9 @@ def test_status_tells_the_state_of_a_workflow(db: psycopg.Connection) -> None:
     assert status(db, "state", "queued", "processing", "eta::text") == ("idle", 0, 0, "00:00:00")
     queue.set("Queued")
     assert status(db, "state", "queued", "queued_exact") == ("waiting", 4, True)
+    assert status(db, "note LIKE 'no listener%'") == (True,)
+    listener_lives(db)
+    assert status(db, "note") == (None,)
     assert status(db, "oldest_queued_age > interval '23 hours'") == (True,)
     claim = queue.claim(items=2)
     assert status(db, "state", "queued", "processing") == ("running", 2, 2)
@@ -175,7 +178,7 @@ def test_why_tells_the_life_of_an_item(db: psycopg.Connection) -> None:
     queue.want()
     assert why().startswith("It is ready. The next dispatch is at")
     call(db, "dispatch", name="job")
-    assert why().startswith("It is queued behind 1 others. It waits because no listener that knows this workflow")
+    assert why().startswith("It is queued behind one other. It waits because no listener that knows this workflow")
     listener_lives(db)
     assert why(1) == "It is queued and the next to be claimed."
     call(db, "pause", name="job", reason="lunch")

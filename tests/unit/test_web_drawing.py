@@ -128,3 +128,24 @@ def test_every_text_can_be_read_by_weak_eyes(scheme: int, ink: str, ground: str)
     colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", blocks[scheme]))
     darker, lighter = sorted((_luminance(colours[ink]), _luminance(colours[ground])))
     assert (lighter + 0.05) / (darker + 0.05) >= 4.5  # WCAG 2, level AA
+
+
+@pytest.mark.parametrize(
+    ("said", "queries"),
+    [
+        ("It is gated: x. To let it through: UPDATE t SET a = 'b'", ["UPDATE t SET a = 'b'"]),
+        ("It is dead. A new start: SELECT scheduler.requeue('j', '{1}')", ["SELECT scheduler.requeue('j', '{1}')"]),
+        ("Paused: SELECT scheduler.resume('j'). Its row is locked.", ["SELECT scheduler.resume('j')"]),
+        ("Either: UPDATE a SET b = true; UPDATE c SET d = true.", ["UPDATE a SET b = true", "UPDATE c SET d = true"]),
+        ("It is done.", []),
+    ],
+)  # fmt: skip
+def test_what_is_to_be_copied_is_told_from_what_is_to_be_read(said: str, queries: list[str]) -> None:
+    pieces = words.passages(said)
+    assert "".join(piece for _, piece in pieces) == said, "nothing is lost"
+    assert [piece for is_sql, piece in pieces if is_sql] == queries
+
+
+def test_the_detail_of_an_audit_row_reads_as_settings() -> None:
+    assert words.facts({"batch_size": 10, "reason": "API down"}) == "batch_size = 10, reason = API down"
+    assert words.facts({}) == words.facts(None) == ""

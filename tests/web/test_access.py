@@ -68,6 +68,16 @@ def test_with_a_token_nothing_is_shown_to_those_who_have_not_signed_in(visitor: 
     assert visitor.get("/health").status_code == 200
 
 
+def test_the_page_for_signing_in_tells_nothing_of_what_is_behind_it(visitor: Visitor, queue: Queue) -> None:
+    queue.db.execute("CREATE TABLE contact (email text); GRANT SELECT ON contact TO scheduler_monitor")
+    queue.db.execute("SELECT scheduler.pause_all('the customer has left')")
+    name = str(one(queue.db, "SELECT current_database()"))
+    for page in (visitor.get("/sign-in").text, visitor.client.post("/sign-in", data={"token": "wrong" * 4}).text):
+        assert not [secret for secret in ("customer", "Contacts", "Listeners", name) if secret in page]
+    visitor.sign_in()
+    assert not [shown for shown in ("customer", "Contacts", "Listeners", name) if shown not in visitor.get("/").text]
+
+
 def test_a_wrong_token_does_not_sign_in(visitor: Visitor) -> None:
     answer = visitor.sign_in("operators-own-token-2")
     assert answer.status_code == 403

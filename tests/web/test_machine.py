@@ -53,6 +53,9 @@ def test_prometheus_reads_the_fleet_from_any_process(visitor: Visitor, queue: Qu
     assert found["scrapersky_oldest_queued_age_seconds", frozenset({job})] > 3600
     assert found["scrapersky_schedule_late_seconds", frozenset({("schedule", "job")})] == 0
     assert found["scrapersky_database_up", frozenset()] == 1
+    # 1 failed for good; 2 and 3 are queued, and nobody listens
+    assert found["scrapersky_doctor_findings", frozenset({("severity", "info"), ("code", "dead_letters")})] == 1
+    assert found["scrapersky_doctor_findings", frozenset({("severity", "error"), ("code", "no_listener")})] == 1
     names = {name for name, _ in found}
     assert {"scrapersky_notify_queue_usage_ratio", "scrapersky_cron_launcher_up", "scrapersky_build_info"} <= names
 

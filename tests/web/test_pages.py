@@ -96,7 +96,8 @@ def test_what_is_not_there_is_said_plainly(operator: Visitor) -> None:
     assert operator.get("/do/destroy?workflow=job").status_code == 404
     wrong_key = operator.get("/workflows/job/items/not-a-number")
     assert wrong_key.status_code == 400
-    assert "<h1>these are not keys of" in wrong_key.text
+    assert "<h1>These are not keys of" in wrong_key.text
+    assert '<a href="/workflows/job">job</a>' in wrong_key.text
     assert "There is no row" in operator.get("/workflows/job/items/12345").text
     assert operator.get("/workflows/job/items?key=3").headers["location"] == "/workflows/job/items/3"
 
@@ -106,7 +107,9 @@ def test_a_broken_workflow_does_not_hide_the_others(operator: Visitor, queue: Qu
     call(db, "create_workflow", name="other", relation="other", status_column="status")
     db.execute("DROP TABLE item")
     assert operator.get("/").status_code == 200
-    assert "broken" in operator.get("/workflows/job").text
+    page = operator.get("/workflows/job").text
+    assert "broken" in page
+    assert "~" not in page, "what cannot be counted is no estimate"
     assert operator.get("/workflows/other").status_code == 200
 
 
@@ -131,6 +134,8 @@ def test_pausing_and_resuming_names_the_person_and_the_reason(operator: Visitor,
     assert one(queue.db, "SELECT paused_reason FROM scheduler.workflow") == "API down"
     assert last_action(queue) == ("pause", "postgres for operator", None)
     assert "job is paused" in operator.get("/workflows/job").text
+    overview = operator.get("/").text
+    assert re.search(r'<div class="note">paused by postgres for operator since .* - API down</div>', overview)
     operator.act("resume", workflow="job")
     assert one(queue.db, "SELECT paused_at FROM scheduler.workflow") is None
 
@@ -157,6 +162,23 @@ def test_requeueing_some_dead_items_leaves_the_others(operator: Visitor, queue: 
     assert [queue.status(key) for key in (1, 2, 3)] == ["Queued", "Queued", "Failed"]
     operator.act("requeue", workflow="job")
     assert queue.status(3) == "Queued"
+
+
+def test_requeueing_without_keys_says_how_many_items_that_takes(operator: Visitor, queue: Queue) -> None:
+    queue.set("Queued")
+    run = queue.claim().run
+    queue.fail(run, "1", "2", error="HTTP 503", permanent=True)
+    queue.fail(run, "3", error="timeout after 3 s")
+
+    def told(**asked: str) -> str:
+        page = operator.client.get("/do/requeue", params={"workflow": "job", **asked}).text
+        found = re.search(r'<p id="affected">(.*?)</p>', page)
+        return re.sub("<.*?>", "", found[1]) if found else ""
+
+    assert told() == "3 items as this stands."
+    assert told(error="http%") == "2 items as this stands."
+    assert told(error="%never%") == "No item as this stands."
+    assert told(key="1") == "", "the keys stand there themselves"
 
 
 def test_settings_are_changed_and_cleared_and_only_those(operator: Visitor, queue: Queue) -> None:
@@ -226,6 +248,9 @@ def test_contacts_are_filtered_and_exported(operator: Visitor, contacts: None) -
     exported = json.loads(operator.get("/data/contacts/export.json?email_type=free").text)
     assert [contact["email"] for contact in exported] == ["b@free.example"]
     assert json.loads(operator.get("/data/contacts/export.json?q=nobody").text) == []
+    # a table without a key or a word to decide is looked at, not decided on
+    assert 'name="key"' not in everyone
+    assert operator.act("decide", table="contacts", keys="1", word="Selected").status_code == 404
 
 
 def test_an_export_runs_no_formula_in_a_spreadsheet(operator: Visitor, contacts: None) -> None:

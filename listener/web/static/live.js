@@ -96,7 +96,7 @@
   document.addEventListener("submit", (event) => {
     if (!event.target.matches("form[data-confirm]")) return;
     event.preventDefault();
-    confirmIn(event.target.action + "?" + new URLSearchParams(new FormData(event.target)));
+    confirmIn(event.target.action + "?" + new URLSearchParams(new FormData(event.target, event.submitter)));
   });
 
   document.addEventListener("change", (event) => {
