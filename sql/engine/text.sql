@@ -111,7 +111,7 @@ LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 AS $$
     INSERT INTO scheduler.audit (who, action, workflow, affected, detail)
-    VALUES (scheduler._who(), action, workflow, affected, jsonb_strip_nulls(detail))
+    VALUES (scheduler._who(), action, workflow, affected, coalesce(jsonb_strip_nulls(detail), '{}'))
 $$;
 COMMENT ON FUNCTION scheduler._audit(text, text, bigint, jsonb) IS 'Internal: one row in scheduler.audit.';
 
