@@ -1,12 +1,14 @@
 """pg_cron: one job a workflow, changed with it, and a real firing from end to end."""
 
 import re
+from typing import LiteralString
 
 import psycopg
 import pytest
 from psycopg import sql
 
 from tests.conftest import Connect
+from tests.servers import Postgres
 from tests.sql.queue import Queue, call, one
 from tests.waiting import PATIENCE, wait_until
 
@@ -14,6 +16,11 @@ pytestmark = pytest.mark.cron
 
 FIRING_SECONDS = 150
 """pg_cron fires at the start of a minute; the second one of patience is for a busy machine."""
+_EVIDENCE: tuple[LiteralString, ...] = (
+    "SELECT * FROM cron.job",
+    "SELECT * FROM cron.job_run_details",
+    "SELECT pid, datname, backend_type, state, wait_event, query_start, query FROM pg_stat_activity",
+)
 
 
 @pytest.fixture
@@ -102,7 +109,7 @@ def test_seconds_are_refused_by_a_pg_cron_that_cannot_run_them(here: psycopg.Con
 
 @pytest.mark.slow
 def test_pg_cron_queues_ready_rows_here_and_in_another_database(
-    here: psycopg.Connection, db: psycopg.Connection
+    here: psycopg.Connection, db: psycopg.Connection, postgres: Postgres
 ) -> None:
     """A real firing; the wait for the minute is shared by all that is to be seen then."""
     near = Queue(here, 3, schedule="* * * * *", batch_size=2)
@@ -122,22 +129,21 @@ def test_pg_cron_queues_ready_rows_here_and_in_another_database(
 
     heard = "SELECT scheduler.cron_alive()"
 
+    def seen() -> tuple[object, ...]:
+        return near.counts(), away.counts(), one(here, heard), one(db, heard)
+
     def fired() -> bool:
         # The launcher of pg_cron 1.4 misses a change that comes while it reads its jobs, as after the tests before this
         # one, and reads them again at the next change of any kind.
         here.execute("GRANT SELECT ON cron.job TO scheduler_cron")
-        return (near.counts(), away.counts(), one(here, heard), one(db, heard)) == (
-            {"Queued": 2, None: 1},
-            {"Queued": 2},
-            True,
-            True,
-        )
+        return seen() == ({"Queued": 2, None: 1}, {"Queued": 2}, True, True)
 
-    wait_until(
-        fired,
-        deadline=FIRING_SECONDS,
-        what="a firing of pg_cron in both databases",
-    )
+    try:
+        wait_until(fired, deadline=FIRING_SECONDS, what="a firing of pg_cron in both databases")
+    except AssertionError:
+        log = postgres.throwaway and postgres.throwaway.cluster.home.log.read_text(errors="replace")[-8000:]
+        print(seen(), *(here.execute(table).fetchall() for table in _EVIDENCE), log, sep="\n")
+        raise
     assert "job" in [note.payload for note in here.notifies(timeout=PATIENCE, stop_after=1)]
     last = "SELECT last_clock, last_queued FROM scheduler.schedules WHERE workflow = 'job'"
     assert one(here, last) == one(db, last) == "pg_cron"
