@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import LiteralString
 
-# by the two partial indexes that there are anyway: looking at every item slows the drain that is being measured
+# By the two partial indexes that there are anyway. Ordered, or the planner, who last saw every item Queued, reads the
+# whole table each time, and slows the drain that is being measured.
 OURS = (
-    "SELECT EXISTS (SELECT FROM item WHERE status = 'Queued')"
+    "SELECT EXISTS (SELECT FROM (SELECT FROM item WHERE status = 'Queued' ORDER BY updated_at LIMIT 1) AS q)"
     " OR EXISTS (SELECT FROM scheduler.run WHERE finished_at IS NULL)"
 )
 
