@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -129,10 +129,12 @@ WHERE w.name = $3
 """
 
 
-# the run of the claim made by this very transaction
-CLAIMED_KEYS = """(SELECT r.keys FROM scheduler.run AS r
+# of the run of the claim made by this very transaction
+_CLAIMED: LiteralString = """(SELECT r.{} FROM scheduler.run AS r
                    WHERE r.workflow = $1 AND r.listener = $2::uuid AND r.finished_at IS NULL AND r.started_at >= now()
                    ORDER BY r.id DESC LIMIT 1)"""
+CLAIMED_KEYS = _CLAIMED.format("keys")
+CLAIMED_PLACES = _CLAIMED.format("places")
 
 # asked apart: what the claim itself has just rescued is not visible to its own statement
 _SUSPECT = """
@@ -155,7 +157,7 @@ async def claim(connection: AsyncConnection, workflow: str, listener: UUID, item
 async def claim_with(
     connection: AsyncConnection, plans: Plans, workflow: str, listener: UUID, query: str
 ) -> tuple[Claim | None, list[tuple[Any, ...]]]:
-    """The same and, in the same transaction and round trip, what `query` finds with CLAIMED_KEYS."""
+    """The same and, in the same transaction and round trip, what `query` finds with CLAIMED_KEYS or CLAIMED_PLACES."""
     who = str(listener)
     found, rows = await ask(connection, plans, (_CLAIM, (who, None, workflow)), (query, (workflow, who)))
     claim = _claimed(found)

@@ -11,7 +11,7 @@ from psycopg.abc import AdaptContext
 
 from listener import engine
 from listener.database import Transaction
-from listener.engine import CLAIMED_KEYS, Claim, Terms, text_array
+from listener.engine import CLAIMED_KEYS, CLAIMED_PLACES, Claim, Terms, text_array
 from listener.errors import UserError
 from listener.faults import describe, driver_error
 
@@ -76,6 +76,8 @@ class RowLoader:
     """Of the last claim that loaded well, so that the next can ask for its rows in the same breath."""
     _claimed_rows = ""
     """How it asks for them."""
+    _has_places = True
+    """Whether the engine knows where the rows it claims are; of a partitioned table it does not."""
 
     def __init__(
         self,
@@ -103,10 +105,16 @@ class RowLoader:
             raise
         if claim is None or claim.run is None:
             return claim, {}
-        if _is_same_table(claim.terms, known):
-            return claim, self._items(names, rows)
-        self._forget()
-        return claim, await self.load(transaction, claim.terms, claim.keys)
+        if not _is_same_table(claim.terms, known):
+            self._forget()
+            return claim, await self.load(transaction, claim.terms, claim.keys)
+        items = self._items(names, rows)
+        missing = [key for key in claim.keys if key not in items] if len(items) < len(claim.keys) else []
+        if missing:
+            # gone, or moved since they were claimed
+            self._has_places = bool(items)
+            items |= await self.load(transaction, claim.terms, missing)
+        return claim, items
 
     async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
         try:
@@ -118,7 +126,11 @@ class RowLoader:
             self._forget()
             raise
         self._terms = terms
-        self._claimed_rows = _select(cursor, terms, names, CLAIMED_KEYS)
+        self._claimed_rows = (
+            _select(cursor, terms, names, CLAIMED_PLACES, by_place=True)
+            if self._has_places
+            else _select(cursor, terms, names, CLAIMED_KEYS)
+        )
         return self._items(names, rows)
 
     def _items(self, names: list[str], rows: list[tuple[Any, ...]]) -> Loaded:
@@ -129,6 +141,7 @@ class RowLoader:
         """The table may have changed under us."""
         self._columns_of.clear()
         self._terms = None
+        self._has_places = True
 
     async def _columns(self, transaction: Transaction, relation: str) -> list[str]:
         if relation not in self._columns_of:
@@ -214,15 +227,18 @@ def _is_same_table(terms: Terms, other: Terms) -> bool:
     return (terms.relation, terms.key_column, terms.key_type) == (other.relation, other.key_column, other.key_type)
 
 
-def _select(context: AdaptContext, terms: Terms, names: Iterable[str], keys: LiteralString) -> str:
+def _select(
+    context: AdaptContext, terms: Terms, names: Iterable[str], wanted: LiteralString, *, by_place: bool = False
+) -> str:
     # a subquery, so that the planner is not told of a thousand keys and takes the index
-    query = sql.SQL("SELECT {key}::text{columns} FROM {table} WHERE {key} = ANY ((SELECT {keys})::{type}[])").format(
-        keys=sql.SQL(keys),
+    query = sql.SQL("SELECT {key}::text{columns} FROM {table} WHERE {by} = ANY ((SELECT {wanted})::{type}[])").format(
+        wanted=sql.SQL(wanted),
         key=sql.Identifier(terms.key_column),
+        by=sql.SQL("ctid") if by_place else sql.Identifier(terms.key_column),
         columns=sql.SQL("").join(sql.SQL(", ") + sql.Identifier(name) for name in names),
         # both were printed by the server from regclass and regtype, quoted as they must be
         table=sql.SQL(terms.relation),
-        type=sql.SQL(terms.key_type),
+        type=sql.SQL("tid" if by_place else terms.key_type),
     )
     return query.as_string(context)
 

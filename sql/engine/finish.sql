@@ -50,6 +50,7 @@ BEGIN
     END IF;
     UPDATE scheduler.run AS x SET
         keys = remaining,
+        places = CASE WHEN cardinality(remaining) > 0 THEN x.places END,
         succeeded = x.succeeded + CASE WHEN outcome = 'succeeded' THEN accepted ELSE 0 END,
         failed = x.failed + CASE WHEN outcome = 'failed' THEN accepted - _settle.rejected ELSE 0 END,
         rejected = x.rejected + _settle.rejected,
@@ -136,19 +137,34 @@ DECLARE
     r scheduler.run := f.r;
     w scheduler.workflow;
     done text[] := '{}'::text[];
+    missing text[] := f.mine;
+    found text[];
     word text;
     changes text;
+    finish text;
+    told text;
 BEGIN
     IF cardinality(f.mine) > 0 THEN
         PERFORM scheduler._check_histogram(histogram);
         w := scheduler._live(r.workflow);
         changes := CASE WHEN w.error_column IS NOT NULL THEN format(', %I = NULL', w.error_column) ELSE '' END;
         IF words IS NULL THEN
-            -- (SELECT $1) hides how many keys there are. Told of a thousand, the planner reads the whole of a middling table
+            -- (SELECT …) hides how many there are. Told of a thousand, the planner reads the whole of a middling table
             -- instead of its index: 16 ms for 1000 of 33,000 rows, and more with each dead row.
-            EXECUTE format('WITH u AS (UPDATE %2$s AS t SET %4$I = %5$s%6$s WHERE t.%1$I = ANY ((SELECT $1)::%3$s[]) AND t.%4$I = %7$s RETURNING t.%1$I::text AS key) SELECT array_agg(key) FROM u',
-                           w.key_column, w.relation, format_type(w.key_type, -1), w.status_column, scheduler._word(w, w.completed), changes, scheduler._running_word(w))
-                INTO done USING f.mine;
+            finish := format('WITH u AS (UPDATE %s AS t SET %2$I = %3$s%4$s WHERE t.%2$I = %5$s AND ',
+                             w.relation, w.status_column, scheduler._word(w, w.completed), changes, scheduler._running_word(w));
+            told := format(' RETURNING t.%I::text AS key) SELECT array_agg(key) FROM u', w.key_column);
+            IF 2 * cardinality(f.mine) > cardinality(r.places) THEN
+                -- Where they were when they were claimed: that saves looking up each key. Another row may be there by now, so
+                -- its key counts, too; $1 is a constant to the planner, and such a list is hashed.
+                EXECUTE finish || format('t.ctid = ANY ((SELECT $2)::tid[]) AND t.%I::text = ANY ($1)', w.key_column) || told INTO found USING f.mine, r.places;
+                done := coalesce(found, done);
+                missing := CASE WHEN cardinality(done) < cardinality(f.mine) THEN scheduler._refused(f.mine, done) ELSE '{}' END;
+            END IF;
+            IF cardinality(missing) > 0 THEN
+                EXECUTE finish || format('t.%I = ANY ((SELECT $1)::%s[])', w.key_column, format_type(w.key_type, -1)) || told INTO found USING missing;
+                done := done || found;
+            END IF;
         ELSE
             IF keys IS NULL THEN
                 RAISE EXCEPTION 'words need the keys they belong to' USING ERRCODE = 'invalid_parameter_value', HINT = 'Give keys and words, one entry a key, or leave both out.';

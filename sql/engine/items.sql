@@ -98,7 +98,7 @@ CREATE OR REPLACE FUNCTION scheduler._close_run(run bigint) RETURNS void
 LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 AS $$
-    UPDATE scheduler.run AS r SET finished_at = now() WHERE r.id = run AND r.finished_at IS NULL;
+    UPDATE scheduler.run AS r SET finished_at = now(), places = NULL WHERE r.id = run AND r.finished_at IS NULL;
     -- a slot beyond a limit that was lowered meanwhile goes with its run
     DELETE FROM scheduler.slot AS s USING scheduler.workflow AS w
     WHERE s.run = _close_run.run AND w.name = s.workflow AND s.n > coalesce(w.max_instances, 0);

@@ -123,6 +123,7 @@ CREATE TABLE scheduler.run (
     slot        integer,
     probe       boolean NOT NULL DEFAULT false,
     keys        text[] NOT NULL,
+    places      tid[],
     revoked     text[] NOT NULL DEFAULT '{}',
     claimed     integer NOT NULL,
     succeeded   integer NOT NULL DEFAULT 0,
@@ -140,12 +141,13 @@ CREATE TABLE scheduler.run (
     histogram   integer[]
 );
 -- 40 kB of keys do not compress well enough to be worth the attempt at every claim
-ALTER TABLE scheduler.run ALTER COLUMN keys SET STORAGE EXTERNAL;
+ALTER TABLE scheduler.run ALTER COLUMN keys SET STORAGE EXTERNAL, ALTER COLUMN places SET STORAGE EXTERNAL;
 CREATE INDEX run_open ON scheduler.run (workflow) WHERE finished_at IS NULL;
 CREATE INDEX run_started ON scheduler.run (workflow, started_at);
 CREATE INDEX run_to_roll_up ON scheduler.run (workflow) WHERE finished_at IS NOT NULL AND NOT rolled_up;
 COMMENT ON TABLE scheduler.run IS 'One claimed batch. keys holds the items the run still owns: an item not in it can no longer be finished by it.';
 COMMENT ON COLUMN scheduler.run.keys IS 'Keys the run owns right now; shrinks as items finish, empty when the run is closed.';
+COMMENT ON COLUMN scheduler.run.places IS 'Where the rows were when they were claimed: a hint that saves looking each up by its key. A row that has moved since is found by its key. NULL: unknown, as in a partitioned table, or the run is closed.';
 COMMENT ON COLUMN scheduler.run.revoked IS 'Keys taken away by cancel or by another claim; the listener learns of them with its next heartbeat.';
 COMMENT ON COLUMN scheduler.run.discarded IS 'Results not recorded because a person changed or deleted the row meanwhile.';
 
