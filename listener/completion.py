@@ -29,6 +29,8 @@ from listener.workflow import Done, Reject, Retry, Workflow, is_async, refuse_co
 LINGER_SECONDS = 0.05
 """How long an outcome may wait for others while the lane is busy."""
 LARGEST_COMMIT = 1000
+MOST_COMMITS = 2
+"""At once, of different runs: while one waits for the disk, the server works on the other."""
 _PATIENCE = 3
 """How often a whole batch is tried again after a passing error of the server before it is split."""
 _LONGEST_HOLD = 86400.0
@@ -70,6 +72,11 @@ class Completion:
         self._save = _saver(workflow)
         self._outbox: list[Outcome] = []
         self._now = asyncio.Event()
+        self._under_way: set[int] = set()
+        """The runs that are being committed to."""
+        self._handing_over = False
+        """Whether outcomes have left the outbox whose commit is not under way yet."""
+        self._ended = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
         self._timer: asyncio.TimerHandle | None = None
@@ -108,25 +115,44 @@ class Completion:
 
     async def run(self) -> None:
         """Commit for as long as the lane lives."""
-        while True:
-            await self._now.wait()
-            self._now.clear()
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-            batch, self._outbox = self._outbox, []
-            self._taken()
-            by_run: dict[int, list[Outcome]] = {}
-            for outcome in batch:
-                by_run.setdefault(outcome.job.run.id, []).append(outcome)
-            for outcomes in by_run.values():
-                try:
-                    await self._settle(outcomes[0].job.run, outcomes)
-                except Exception:
-                    # a fault of ours; the outcomes of the other runs must not go with it
-                    run = outcomes[0].job.run.id
-                    self._log.exception("results lost; their items are tried again", extra={"run": run})
-            if not self._outbox:
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._now.wait()
+                while len(self._under_way) >= MOST_COMMITS:
+                    await self._one_ends()
+                self._now.clear()
+                if self._timer is not None:
+                    self._timer.cancel()
+                    self._timer = None
+                batch, self._outbox = self._outbox, []
+                self._taken()
+                by_run: dict[int, list[Outcome]] = {}
+                for outcome in batch:
+                    by_run.setdefault(outcome.job.run.id, []).append(outcome)
+                self._handing_over = True
+                for run, outcomes in by_run.items():
+                    # those of one run follow each other: the fence would make them wait anyway
+                    while len(self._under_way) >= MOST_COMMITS or run in self._under_way:
+                        await self._one_ends()
+                    self._under_way.add(run)
+                    group.create_task(self._settle_safely(outcomes))
+                self._handing_over = False
+
+    async def _one_ends(self) -> None:
+        self._ended.clear()
+        await self._ended.wait()
+
+    async def _settle_safely(self, outcomes: list[Outcome]) -> None:
+        run = outcomes[0].job.run
+        try:
+            await self._settle(run, outcomes)
+        except Exception:
+            # a fault of ours; the outcomes of the other runs must not go with it
+            self._log.exception("results lost; their items are tried again", extra={"run": run.id})
+        finally:
+            self._under_way.remove(run.id)
+            self._ended.set()
+            if not (self._outbox or self._under_way or self._handing_over):
                 self._empty.set()
 
     async def _settle(self, run: Run, outcomes: list[Outcome]) -> None:

@@ -168,9 +168,9 @@ def cron_database(postgres: Postgres) -> Iterator[str]:
 
 def _empty(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        # Never the launcher itself: pg_cron 1.4 does not come back from that. Nor is the extension made anew: a launcher
-        # that misses some of the server's messages, as after many changes within a second, would know the old table's
-        # number for ever, and never hear of a job again.
+        # Never the launcher itself: pg_cron 1.4 does not come back from that. Nor is the extension made anew: a
+        # launcher that misses some of the server's messages, as after many changes within a second, would know the
+        # old table for ever, and never hear of a job again.
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
