@@ -11,20 +11,11 @@ from urllib.parse import urljoin, urlsplit
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from services.evidence import SNIPPET, one_line, snippet
+from services.html.taming import tame
 from services.websites import site_of
 
 MOST_BYTES = 5_000_000
 """What is looked at of a page; the rest of a larger one is left alone."""
-DEEPEST = 2_000
-MOST_STEPS = 20_000_000
-"""HTML's own algorithm looks through all open elements for each new one: 100,000 nested <div> take 20 s, these steps
-0.7 s at worst, and browsers stop at a depth of 512."""
-MOST_TRUSTED = 10_000
-"""Tags of a page that are not counted one by one: even if all of them were open, they would do no harm."""
-MOST_ATTRIBUTES = 300
-"""Of one element; each new one is compared with all before it."""
-_LONGEST_TAG = 2_000
-_STRETCH = 16_384
 DEEPEST_PATH = 12
 FARTHEST_SIBLING = 1000
 MOST_CONTEXTS = 200
@@ -45,18 +36,6 @@ _CLASS = re.compile(r"\.([A-Za-z_][\w-]{0,60})\s*$")
 _ODD: dict[int, str | None] = {ord(blank): " " for blank in "\u00a0\u2007\u202f\u2002\u2003\u2009"}
 _ODD |= dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f"))
 _ODD |= {ord("＠"): "@", ord("﹫"): "@", ord("．"): ".", ord("。"): ".", ord("‐"): "-", ord("‑"): "-", ord("–"): "-"}  # noqa: RUF001
-
-_ELEMENT = re.compile(rb"<(/?)([a-zA-Z][^\s/>]{0,40})")
-# These close each other, or have no end.
-_CLOSE_THEMSELVES = frozenset(
-    b"area base br col embed hr img input link meta param source track wbr p li dt dd td th tr tbody thead tfoot"
-    b" caption colgroup option optgroup rp rt body html head script style title noscript path".split()
-)
-# A tag as HTML ends it: not at a > inside a quoted value.
-_WHOLE_TAG = re.compile(rb"""<[a-zA-Z](?:[^>"'=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+|["'])*+""")
-_OPENED = re.compile(rb"<[a-zA-Z]")
-_QUOTED = re.compile(rb"""=\s*+(?:"[^"]*+"|'[^']*+')""")
-_ATTRIBUTE = re.compile(rb"""[\s/"'=]+[^\s/"'=]""")
 
 
 def _tag_ids(names: str) -> frozenset[int]:
@@ -221,99 +200,12 @@ def read_page(
     """Parse a page. Broken markup is read as browsers read it; nothing raises."""
     body = source.encode("utf-8", "replace") if isinstance(source, str) else source
     # NUL would end lexbor's text early in places; a browser shows U+FFFD for it
-    body = _tame(body[:MOST_BYTES].replace(b"\x00", b"") if b"\x00" in body else body[:MOST_BYTES])
+    body = tame(body[:MOST_BYTES].replace(b"\x00", b"") if b"\x00" in body else body[:MOST_BYTES])
     tree = LexborHTMLParser(body)
     lowered = {name.lower(): value for name, value in (headers or {}).items()}
     page = Page(tree, body, url, lowered, explained=explain)
     page.hidden = _hide(tree)
     return page
-
-
-def _tame(body: bytes) -> bytes:
-    """The page without what makes a parser slow and can only be an attack. All but a few pages are left alone."""
-    if _may_have_a_long_tag(body):
-        body = _WHOLE_TAG.sub(_few_attributes, body)
-    tags = [body.count(b"<", start, start + _STRETCH) for start in range(0, len(body), _STRETCH)]
-    count = sum(tags)
-    return _shallow(body) if count > MOST_TRUSTED or (count > DEEPEST and _may_be_deep(body, tags)) else body
-
-
-def _may_have_a_long_tag(body: bytes) -> bool:
-    """Whether a > is far away. One inside a quoted value is no end: two of those in a row are as bad."""
-    start = quoted = 0
-    marks = [-1, -1]  # the last " and the last '
-    while start < len(body):
-        # the last > that is near enough: most of the page is leapt over
-        end = body.rfind(b">", start, start + _LONGEST_TAG)
-        if end < 0:
-            end = body.find(b">", start + _LONGEST_TAG)
-            end = len(body) if end < 0 else end
-            opened = None if quoted else _OPENED.search(body, start, end)
-            if end - (opened.start() if opened else start) > _LONGEST_TAG and (quoted or opened):
-                return True
-        found = [body.rfind(mark, start, end) for mark in (b'"', b"'")]
-        marks = [new if new >= 0 else old for new, old in zip(found, marks, strict=True)]
-        # a > is inside a value if the quote before it is the one that began it
-        quoted = quoted + 1 if any(mark > 0 and _began(body, mark) for mark in marks) else 0
-        if quoted > 1:
-            return True
-        start = end + 1
-    return False
-
-
-def _began(body: bytes, mark: int) -> bool:
-    before = body[max(0, mark - 64) : mark].rstrip()
-    return not before or before.endswith(b"=")
-
-
-def _few_attributes(tag: re.Match[bytes]) -> bytes:
-    if tag.end() - tag.start() <= _LONGEST_TAG:
-        return tag[0]
-    if len(_ATTRIBUTE.findall(_QUOTED.sub(b'="', tag[0]))) <= 2 * MOST_ATTRIBUTES:
-        return tag[0]
-    name = _ELEMENT.match(tag[0])
-    return name[0] if name else b""
-
-
-def _shallow(body: bytes) -> bytes:
-    """The page up to where its nesting can only be an attack."""
-    opened: dict[bytes, int] = {}
-    depth = steps = roots = options = 0
-    for tag in _ELEMENT.finditer(body):
-        name = tag[2].lower()
-        if name in _CLOSE_THEMSELVES:
-            if name in (b"body", b"html"):
-                roots += 1
-                steps += 50 * roots  # each more of them adds its attributes to the first
-            elif name == b"option":
-                options += 1
-                steps += options  # all of one list are looked at for each
-            if steps > MOST_STEPS:
-                return body[: tag.start()]
-            continue
-        if name == b"select":
-            options = 0
-        if tag[1]:
-            if opened.get(name):
-                opened[name] -= 1
-                depth -= 1
-            continue
-        opened[name] = opened.get(name, 0) + 1
-        depth += 1
-        steps += depth
-        if depth > DEEPEST or steps > MOST_STEPS:
-            return body[: tag.start()]
-    return body
-
-
-def _may_be_deep(body: bytes, tags: list[int]) -> bool:
-    """Counted roughly, a stretch at a time: ten times faster than looking at each tag."""
-    depth = 0
-    for number, count in enumerate(tags):
-        depth += count - 2 * body.count(b"</", number * _STRETCH, (number + 1) * _STRETCH)
-        if depth > DEEPEST // 2:
-            return True
-    return False
 
 
 def path_of(node: LexborNode, limit: int = DEEPEST_PATH) -> str:
