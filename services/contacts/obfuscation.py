@@ -76,13 +76,6 @@ def cloudflare(text: str) -> str | None:
 def _marked(page: Page) -> Iterator[Candidate]:
     """The decoders whose addresses are in attributes."""
     for node, given in page.marked:
-        if (
-            len(given) == 1
-            and "href" in given
-            and "-" not in (given["href"] or "")
-            and "(" not in (given["href"] or "")
-        ):
-            continue  # a link and no more: most are
         href = given.get("href") or ""
         if code := given.get("data-cfemail"):
             yield from _found(cloudflare(code), "cloudflare", page, node)

@@ -63,7 +63,7 @@ def structured(page: Page) -> Structured:
     """All nodes of the page, in its order, nested ones after the one they are in."""
     found = Structured()
     elements = page.data
-    scripts = (one for one, given in elements if one.tag == "script" and "ld+json" in (given.get("type") or "").lower())
+    scripts = (one for one, given in elements if "ld+json" in (given.get("type") or "").lower() and one.tag == "script")
     for number, script in enumerate(islice(scripts, MOST_BLOCKS), 1):
         where = f"script[type=ld+json] #{number}"
         text = script.text()
