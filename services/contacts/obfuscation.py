@@ -142,11 +142,22 @@ def _reads_forwards(address: str, site: str | None) -> bool:
 
 
 def _rot13(page: Page) -> Iterator[Candidate]:
-    if b"znvygb" not in page.source:
+    if not _holds(page.source, b"znvygb", b"z"):
         return
     for match in _ROT13.finditer(page.source.decode("utf-8", "replace")):
         address = codecs.decode(match[1], "rot13")
         yield unquote(address), Evidence("rot13", f"source character {match.start()}", match[0][:80])
+
+
+def _holds(source: bytes, needle: bytes, rare: bytes) -> bool:
+    """Whether the needle is in it, asked by its rarest letter: one byte is found 30 times as fast as six are."""
+    offset = needle.index(rare)
+    at = source.find(rare)
+    for _ in range(len(source) // 500):
+        if at < 0 or source.startswith(needle, at - offset):
+            return at >= 0
+        at = source.find(rare, at + 1)
+    return needle in source  # not so rare in this page
 
 
 _RINGS = ((0x2B, 0x3A), (0x40, 0x5A), (0x61, 0x7A))
@@ -186,7 +197,7 @@ def _base64(page: Page) -> Iterator[Candidate]:
 
 def _written(page: Page) -> Iterator[Candidate]:
     """document.write('a' + '@' + host), with the page's own plain variables put in."""
-    if b"document.write" not in page.source and b"innerHTML" not in page.source:
+    if b"document.write" not in page.source and not _holds(page.source, b"innerHTML", b"H"):
         return
     for number, script in enumerate(page.tree.css("script:not([src])"), 1):
         code = script.text()

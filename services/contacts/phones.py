@@ -34,7 +34,7 @@ _OTHER_WORDS = _words("""
     lot ticket permit""")
 # every digit as one, and every mark that may stand between them as another
 _CLASSES = bytes.maketrans(b"0123456789 ().-/", b"0000000000      ")
-_SHORTEST = 7
+_LONG_ENOUGH = re.compile(rb"0(?=[0 ]{5,22}0)")
 _NO_DIGITS = str.maketrans("", "", " ().-/+")
 _SIGNS = frozenset("#№$€£©")
 _EDGES = " \t.:|()-–#°º,"  # noqa: RUF001
@@ -45,6 +45,8 @@ _DATE = re.compile(
 )
 _HOURS = re.compile(r"[012]?\d[.:][0-5]\d ?- ?[012]?\d[.:][0-5]\d")
 _IP = re.compile(r"(?!\d\d(?:\.\d\d){3}$)(?:1?\d?\d|2[0-5]\d)(?:\.(?:1?\d?\d|2[0-5]\d)){3}")
+_TRUNK = re.compile(r"^(\+\d{1,3}[\s./-]*)\(0\)")
+_PARAMETERS = re.compile(r"[;,?]")
 _PLACEHOLDER = re.compile(r"1234567|7654321|(\d)\1{6}")
 
 # ccTLDs that are sold to everybody say nothing about a country.
@@ -129,17 +131,15 @@ def numbers_in(text: str, region: str | None = None) -> Iterator[tuple[str, int,
 
 
 def _candidates(text: str) -> Iterator[re.Match[str]]:
-    """As finditer gives them, but a plain search leaps from digit to digit, and past what is too short."""
+    """As finditer gives them, but past what is too short a plain search leaps from digit to digit."""
     classes = text.encode("latin-1", "replace").translate(_CLASSES)
-    at = classes.find(b"0")
-    while at >= 0:
-        if other := classes[at : at + _SHORTEST].lstrip(b"0 "):
-            at = classes.find(b"0", at + _SHORTEST - len(other))
-            continue
+    possible = _LONG_ENOUGH.search(classes)
+    while possible:
+        at = possible.start()
         match = _CANDIDATE.match(text, at)
         if match:
             yield match
-        at = classes.find(b"0", match.end() if match else at + 1)
+        possible = _LONG_ENOUGH.search(classes, match.end() if match else at + 1)
 
 
 def _apart(raw: str, start: int) -> Iterator[tuple[str, int]]:
@@ -199,7 +199,7 @@ def judge(raw: str, region: str | None) -> str:
     elif text.startswith(("(+", "( +")):
         text = text.lstrip("( ").replace(")", "", 1)
     # +49 (0)30 ...: the trunk prefix is not dialled from abroad
-    text = re.sub(r"^(\+\d{1,3}[\s./-]*)\(0\)", r"\1", text)
+    text = _TRUNK.sub(r"\1", text)
     if region is None and not text.startswith("+"):
         raise NoPhoneError("nothing says which country to read it for")
     try:
@@ -216,5 +216,5 @@ def judge(raw: str, region: str | None) -> str:
 
 def dialled(href: str) -> str:
     """The number in a tel: link."""
-    number = re.split(r"[;,?]", href.partition(":")[2], maxsplit=1)[0].lstrip("/")
+    number = _PARAMETERS.split(href.partition(":")[2], maxsplit=1)[0].lstrip("/")
     return number.strip()[:40]

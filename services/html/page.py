@@ -26,7 +26,6 @@ MOST_PATHS = 1_000
 _LINK_IDS = tag_ids("a area")
 (_SCRIPT_ID,), (_SPAN_ID,), (_BDO_ID,) = map(tag_ids, ("script", "span", "bdo"))
 _DECODED = frozenset(["data-cfemail", "data-domain", "data-email", "data-mail"])
-_PROTECTED = ("/cdn-cgi/l/email-protection#", "UnCryptMailto")
 _NOTED = (
     "[href]:is(a,area),[data-cfemail],[data-domain],[data-email],[data-mail],.spamspan:is(span),bdo,"
     'script[type*="ld+json" i],[itemscope],[itemprop]'
@@ -130,7 +129,7 @@ class Page:
             marks = not _DECODED.isdisjoint(given)
             if not marks and "spamspan" in (given.get("class") or ""):
                 marks = kind == _SPAN_ID or "href" in given
-            if marks or kind == _BDO_ID or any(part in written for part in _PROTECTED):
+            if marks or kind == _BDO_ID or "email-protection#" in written or "UnCryptMailto" in written:
                 marked.append((node, given))
             elif kind not in _LINK_IDS:
                 continue
