@@ -53,49 +53,61 @@ def visible(body: LexborNode | None, *, every: bool) -> Text:
 def _walk(body: LexborNode | None, *, every: bool) -> tuple[list[str], list[int], list[LexborNode]]:
     """The pieces of the text, which of them have their node kept, and those nodes.
 
-    An element that opens is seen on the way; one that closes shows in that the next text is in another block. A page
-    has thousands of nodes, and the walk is the largest part of reading it after the parse: no node is asked more than
-    is needed, and a text after an element that opened is not asked for its block.
+    An element that opens is seen on the way; one that closes shows in that the next text is in another block. After
+    the parse nothing costs more than this walk, and much of it is questions to nodes: a text is asked for its block
+    only if nothing has opened before it, or if it may be in an element that is not read.
     """
     parts: list[str] = []
     numbers: list[int] = []
     nodes: list[LexborNode] = []
     blocks: dict[int, int] = {}  # inline element -> the block it is in; kept, so that deep nesting stays linear
     unread: set[int] = set()
-    text, inline, special, add = TEXT_ID, _INLINE_IDS, _SPECIAL_IDS, parts.append
+    inside = 0  # an unread element whose end has not been seen
+    nested = False  # whether an unread element had others in it: from then on each text is asked
     before: LexborNode | None = None  # a text whose block has not been asked for
     block, opened = 0, True
+    text, inline, special, block_of, add = TEXT_ID, _INLINE_IDS, _SPECIAL_IDS, blocks.get, parts.append
+    wanted = "" if every else "@"
     for node in body.traverse(include_text=True) if body is not None else ():
         kind = node.tag_id
         if kind == text:
-            if opened and not unread:
-                opened = False
-                before = node
+            if opened:
+                if inside or nested:
+                    key = node.parent.mem_id  # type: ignore[union-attr]
+                    if block_of(key, key) in unread:
+                        continue
+                    inside = 0
+                opened, before = False, node
                 add("\n")
             else:
-                container = node.parent.mem_id  # type: ignore[union-attr]
-                if container in blocks:
-                    container = blocks[container]
                 if before is not None:
-                    block = before.parent.mem_id  # type: ignore[union-attr]
-                    block = blocks.get(block, block)
-                    before = None
-                if opened or container != block:
-                    if container in unread:
+                    key = before.parent.mem_id  # type: ignore[union-attr]
+                    block, before = block_of(key, key), None
+                key = node.parent.mem_id  # type: ignore[union-attr]
+                if key != block and (key := block_of(key, key)) != block:
+                    if key in unread:
                         continue
-                    block, opened = container, False
+                    block = key
                     add("\n")
             fragment = node.text_content or ""
-            if every or "@" in fragment:
+            if wanted in fragment:
                 numbers.append(len(parts))
                 nodes.append(node)
             add(fragment)
         elif kind not in special:
             opened = True
+            if inside:
+                key = node.parent.mem_id  # type: ignore[union-attr]
+                nested = nested or block_of(key, key) == inside
+                inside = 0
         elif kind in inline:
             key = node.parent.mem_id  # type: ignore[union-attr]
-            blocks[node.mem_id] = blocks.get(key, key)
+            blocks[node.mem_id] = block_of(key, key)
         elif kind != COMMENT_ID:
             opened = True
-            unread.add(node.mem_id)
+            if inside:
+                key = node.parent.mem_id  # type: ignore[union-attr]
+                nested = nested or block_of(key, key) == inside
+            inside = node.mem_id
+            unread.add(inside)
     return parts, numbers, nodes
