@@ -206,12 +206,24 @@ def judge(raw: str, region: str | None) -> str:
         number = phonenumbers.parse(text, region)
     except phonenumbers.NumberParseException as error:
         raise NoPhoneError(f"not a phone number: {error}") from None
-    if not phonenumbers.is_valid_number(number):
+    if not _is_valid(number):
         country = phonenumbers.region_code_for_country_code(number.country_code or 0)
         raise NoPhoneError(f"not a valid number of {country}")
     if _PLACEHOLDER.search(str(number.national_number)):
         raise NoPhoneError("a placeholder")
     return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+
+
+def _is_valid(number: phonenumbers.PhoneNumber) -> bool:
+    """As phonenumbers has it, but what has told one country from its neighbours is not tried again."""
+    region = phonenumbers.region_code_for_number(number)
+    if region is None:
+        return False
+    shared = len(phonenumbers.COUNTRY_CODE_TO_REGION_CODE.get(number.country_code or 0, ())) > 1
+    metadata = phonenumbers.PhoneMetadata.metadata_for_region(region, None) if shared else None
+    if metadata is not None and metadata.leading_digits is None:
+        return True  # found by its whole number
+    return phonenumbers.is_valid_number_for_region(number, region)
 
 
 def dialled(href: str) -> str:

@@ -24,10 +24,10 @@ MOST_CONTEXTS = 200
 MOST_PATHS = 1_000
 
 _LINK_IDS = tag_ids("a area")
-(_SCRIPT_ID,), (_SPAN_ID,), (_BDO_ID,) = map(tag_ids, ("script", "span", "bdo"))
+(_SCRIPT_ID,) = tag_ids("script")
 _DECODED = frozenset(["data-cfemail", "data-domain", "data-email", "data-mail"])
 _NOTED = (
-    "[href]:is(a,area),[data-cfemail],[data-domain],[data-email],[data-mail],.spamspan:is(span),bdo,"
+    "[href]:is(a,area),[data-cfemail],[data-domain],[data-email],[data-mail],.spamspan:is(span,bdo),"
     'script[type*="ld+json" i],[itemscope],[itemprop]'
 )
 
@@ -104,9 +104,9 @@ class Page:
         # without an itemscope no itemprop belongs to anything
         scoped = any("itemscope" in given for _, given in self._noted)
         return [
-            (node, given)
-            for node, given in self._noted
-            if node.tag_id == _SCRIPT_ID or (scoped and ("itemprop" in given or "itemscope" in given))
+            one
+            for one in self._noted
+            if one[0].tag_id == _SCRIPT_ID or (scoped and ("itemprop" in one[1] or "itemscope" in one[1]))
         ]
 
     @cached_property
@@ -125,13 +125,15 @@ class Page:
         links: list[tuple[str, LexborNode]] = []
         marked: list[Given] = []
         for node, given in self._noted:
-            kind, written = node.tag_id, given.get("href") or ""
-            marks = not _DECODED.isdisjoint(given)
-            if not marks and "spamspan" in (given.get("class") or ""):
-                marks = kind == _SPAN_ID or "href" in given
-            if marks or kind == _BDO_ID or "email-protection#" in written or "UnCryptMailto" in written:
+            written = given.get("href") or ""
+            if (
+                not _DECODED.isdisjoint(given)
+                or "spamspan" in (given.get("class") or "")
+                or "email-protection#" in written
+                or "UnCryptMailto" in written
+            ):
                 marked.append((node, given))
-            elif kind not in _LINK_IDS:
+            elif node.tag_id not in _LINK_IDS:
                 continue
             if href := written.strip():
                 links.append((href, node))

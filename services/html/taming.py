@@ -55,7 +55,9 @@ def _may_have_a_long_tag(body: bytes) -> bool:
         double = max(double, body.rfind(b'"', start, end))
         single = max(single, body.rfind(b"'", start, end))
         # a > is inside a value if the quote before it is the one that began it
-        inside = _began(body, double) or _began(body, single)
+        inside = (double > 0 and body[double - 1] in _BEFORE_VALUE and _began(body, double)) or (
+            single > 0 and body[single - 1] in _BEFORE_VALUE and _began(body, single)
+        )
         if inside and quoted:
             return True
         quoted = inside
@@ -65,8 +67,6 @@ def _may_have_a_long_tag(body: bytes) -> bool:
 
 def _began(body: bytes, mark: int) -> bool:
     """Whether the quote there begins a value."""
-    if mark <= 0 or body[mark - 1] not in _BEFORE_VALUE:
-        return False
     before = body[max(0, mark - 64) : mark].rstrip()
     return not before or before.endswith(b"=")
 
