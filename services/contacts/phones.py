@@ -206,7 +206,7 @@ def judge(raw: str, region: str | None) -> str:
         number = phonenumbers.parse(text, region)
     except phonenumbers.NumberParseException as error:
         raise NoPhoneError(f"not a phone number: {error}") from None
-    if not _is_valid(number):
+    if not is_valid(number):
         country = phonenumbers.region_code_for_country_code(number.country_code or 0)
         raise NoPhoneError(f"not a valid number of {country}")
     if _PLACEHOLDER.search(str(number.national_number)):
@@ -214,7 +214,7 @@ def judge(raw: str, region: str | None) -> str:
     return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
 
 
-def _is_valid(number: phonenumbers.PhoneNumber) -> bool:
+def is_valid(number: phonenumbers.PhoneNumber) -> bool:
     """As phonenumbers has it, but what has told one country from its neighbours is not tried again."""
     region = phonenumbers.region_code_for_number(number)
     if region is None:

@@ -250,11 +250,12 @@ def _is_kept_inside(node: Node) -> bool:
 
 def _plain(node: Node, depth: int) -> dict[str, Any]:
     plain: dict[str, Any] = {"@type": list(node.types)} if node.types else {}
-    for name in _KEPT:
+    said = node.properties.keys()  # few of all that could be
+    for name in filter(said.__contains__, _KEPT):
         if texts := [one_line(text, 1000) for text in node.texts(name)[:20]]:
             plain[name] = texts[0] if len(texts) == 1 else texts
     if depth < 3:
-        for name in _KEPT_NODES:
+        for name in filter(said.__contains__, _KEPT_NODES):
             if inner := [_plain(child, depth + 1) for child in node.nodes(name)[:20]]:
                 plain[name] = inner[0] if len(inner) == 1 else inner
     return plain

@@ -35,8 +35,9 @@ def tame(body: bytes) -> bytes:
     """The page without what makes a parser slow and can only be an attack. All but a few pages are left alone."""
     if _may_have_a_long_tag(body):
         body = _with_few_attributes(body)
-    count = body.count(b"<")
-    return _shallow(body) if count > MOST_TRUSTED or (count > DEEPEST and _may_be_deep(body, count)) else body
+    tags = [body.count(b"<", start, start + _STRETCH) for start in range(0, len(body), _STRETCH)]
+    count = sum(tags)
+    return _shallow(body) if count > MOST_TRUSTED or (count > DEEPEST and _may_be_deep(body, tags)) else body
 
 
 def _may_have_a_long_tag(body: bytes) -> bool:
@@ -88,18 +89,17 @@ def _has_many_attributes(tag: bytes) -> bool:
     return len(_ATTRIBUTE.findall(_QUOTED.sub(b'="', tag))) > 2 * MOST_ATTRIBUTES
 
 
-def _may_be_deep(body: bytes, count: int) -> bool:
+def _may_be_deep(body: bytes, tags: list[int]) -> bool:
     """Counted roughly, a stretch at a time: ten times faster than looking at each tag.
 
     The rest of a page that has too few tags left to become deep is not looked at: that is most of most pages.
     """
-    depth = 0
-    for start in range(0, len(body), _STRETCH):
-        if depth + count <= _SUSPICIOUS:
+    depth, left = 0, sum(tags)
+    for number, count in enumerate(tags):
+        if depth + left <= _SUSPICIOUS:
             return False
-        tags = body.count(b"<", start, start + _STRETCH)
-        count -= tags
-        depth += tags - 2 * body.count(b"</", start, start + _STRETCH)
+        left -= count
+        depth += count - 2 * body.count(b"</", number * _STRETCH, (number + 1) * _STRETCH)
         if depth > _SUSPICIOUS:
             return True
     return False
