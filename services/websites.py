@@ -172,6 +172,7 @@ def normal_host(name: str) -> str:
     return host
 
 
+@lru_cache(4096)
 def registrable_domain(host: str) -> str | None:
     """The part of a normalised host that somebody registered; None for public suffixes and unknown ones."""
     labels = host.split(".")

@@ -108,6 +108,8 @@ class _Reader:
 
     def _links(self) -> None:
         for href, node in self.page.links:
+            if href[0] in "/#?." and href[:2] != "//":
+                continue  # within the site: most are
             scheme = href[:9].lower()
             if scheme.startswith("mailto:"):
                 self._mailto(href, node)

@@ -76,13 +76,6 @@ def cloudflare(text: str) -> str | None:
 def _marked(page: Page) -> Iterator[Candidate]:
     """The decoders whose addresses are in attributes."""
     for node, given in page.marked:
-        if (
-            len(given) == 1
-            and "href" in given
-            and "-" not in (given["href"] or "")
-            and "(" not in (given["href"] or "")
-        ):
-            continue  # a link and no more: most are
         href = given.get("href") or ""
         if code := given.get("data-cfemail"):
             yield from _found(cloudflare(code), "cloudflare", page, node)
@@ -130,7 +123,7 @@ def _reversed(page: Page) -> Iterator[Candidate]:
             start = at - len(left[0])
             addresses = list(addresses_in(text[start : right.end()][::-1]))
             if addresses and turned is None:  # asked only now: the source is long
-                turned = b"bidi-override" in page.source or any(node.tag == "bdo" for node, _ in page.marked)
+                turned = b"bidi-override" in page.source or page.tree.css_first("bdo") is not None
                 if not turned and not _RIGHT_TO_LEFT.search(page.source):
                     return
             for address, _, _ in addresses:
@@ -149,11 +142,22 @@ def _reads_forwards(address: str, site: str | None) -> bool:
 
 
 def _rot13(page: Page) -> Iterator[Candidate]:
-    if b"znvygb" not in page.source:
+    if not _holds(page.source, b"znvygb", b"z"):
         return
     for match in _ROT13.finditer(page.source.decode("utf-8", "replace")):
         address = codecs.decode(match[1], "rot13")
         yield unquote(address), Evidence("rot13", f"source character {match.start()}", match[0][:80])
+
+
+def _holds(source: bytes, needle: bytes, rare: bytes) -> bool:
+    """Whether the needle is in it, asked by its rarest letter: one byte is found 30 times as fast as six are."""
+    offset = needle.index(rare)
+    at = source.find(rare)
+    for _ in range(len(source) // 500):
+        if at < 0 or source.startswith(needle, at - offset):
+            return at >= 0
+        at = source.find(rare, at + 1)
+    return needle in source  # not so rare in this page
 
 
 _RINGS = ((0x2B, 0x3A), (0x40, 0x5A), (0x61, 0x7A))
@@ -193,7 +197,7 @@ def _base64(page: Page) -> Iterator[Candidate]:
 
 def _written(page: Page) -> Iterator[Candidate]:
     """document.write('a' + '@' + host), with the page's own plain variables put in."""
-    if b"document.write" not in page.source and b"innerHTML" not in page.source:
+    if b"document.write" not in page.source and not _holds(page.source, b"innerHTML", b"H"):
         return
     for number, script in enumerate(page.tree.css("script:not([src])"), 1):
         code = script.text()
@@ -233,9 +237,9 @@ def _spoken(page: Page) -> Iterator[Candidate]:
             if match := _BRACKETED_AT.match(text, at):
                 yield from _around(page, text, match.start(), match.end(), "bracketed")
             at = text.find(bracket, at + 1)
-    # a plain search: an expression looks at every character
-    lowered = text.lower()
-    for word in (" at ", " arroba ") if len(lowered) == len(text) else ():
+    # a plain search: an expression looks at every character. Bytes, because one odd letter makes lower() slow.
+    lowered = text.encode("latin-1", "replace").lower()
+    for word in (b" at ", b" arroba "):
         at, looked = lowered.find(word), 0
         while at >= 0 and looked < MOST_LOOKS:
             looked += 1

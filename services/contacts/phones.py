@@ -34,7 +34,7 @@ _OTHER_WORDS = _words("""
     lot ticket permit""")
 # every digit as one, and every mark that may stand between them as another
 _CLASSES = bytes.maketrans(b"0123456789 ().-/", b"0000000000      ")
-_SHORTEST = 7
+_LONG_ENOUGH = re.compile(rb"0(?=[0 ]{5,22}0)")
 _NO_DIGITS = str.maketrans("", "", " ().-/+")
 _SIGNS = frozenset("#№$€£©")
 _EDGES = " \t.:|()-–#°º,"  # noqa: RUF001
@@ -45,6 +45,8 @@ _DATE = re.compile(
 )
 _HOURS = re.compile(r"[012]?\d[.:][0-5]\d ?- ?[012]?\d[.:][0-5]\d")
 _IP = re.compile(r"(?!\d\d(?:\.\d\d){3}$)(?:1?\d?\d|2[0-5]\d)(?:\.(?:1?\d?\d|2[0-5]\d)){3}")
+_TRUNK = re.compile(r"^(\+\d{1,3}[\s./-]*)\(0\)")
+_PARAMETERS = re.compile(r"[;,?]")
 _PLACEHOLDER = re.compile(r"1234567|7654321|(\d)\1{6}")
 
 # ccTLDs that are sold to everybody say nothing about a country.
@@ -129,17 +131,15 @@ def numbers_in(text: str, region: str | None = None) -> Iterator[tuple[str, int,
 
 
 def _candidates(text: str) -> Iterator[re.Match[str]]:
-    """As finditer gives them, but a plain search leaps from digit to digit, and past what is too short."""
+    """As finditer gives them, but past what is too short a plain search leaps from digit to digit."""
     classes = text.encode("latin-1", "replace").translate(_CLASSES)
-    at = classes.find(b"0")
-    while at >= 0:
-        if other := classes[at : at + _SHORTEST].lstrip(b"0 "):
-            at = classes.find(b"0", at + _SHORTEST - len(other))
-            continue
+    possible = _LONG_ENOUGH.search(classes)
+    while possible:
+        at = possible.start()
         match = _CANDIDATE.match(text, at)
         if match:
             yield match
-        at = classes.find(b"0", match.end() if match else at + 1)
+        possible = _LONG_ENOUGH.search(classes, match.end() if match else at + 1)
 
 
 def _apart(raw: str, start: int) -> Iterator[tuple[str, int]]:
@@ -199,14 +199,14 @@ def judge(raw: str, region: str | None) -> str:
     elif text.startswith(("(+", "( +")):
         text = text.lstrip("( ").replace(")", "", 1)
     # +49 (0)30 ...: the trunk prefix is not dialled from abroad
-    text = re.sub(r"^(\+\d{1,3}[\s./-]*)\(0\)", r"\1", text)
+    text = _TRUNK.sub(r"\1", text)
     if region is None and not text.startswith("+"):
         raise NoPhoneError("nothing says which country to read it for")
     try:
         number = phonenumbers.parse(text, region)
     except phonenumbers.NumberParseException as error:
         raise NoPhoneError(f"not a phone number: {error}") from None
-    if not phonenumbers.is_valid_number(number):
+    if not is_valid(number):
         country = phonenumbers.region_code_for_country_code(number.country_code or 0)
         raise NoPhoneError(f"not a valid number of {country}")
     if _PLACEHOLDER.search(str(number.national_number)):
@@ -214,7 +214,19 @@ def judge(raw: str, region: str | None) -> str:
     return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
 
 
+def is_valid(number: phonenumbers.PhoneNumber) -> bool:
+    """As phonenumbers has it, but what has told one country from its neighbours is not tried again."""
+    region = phonenumbers.region_code_for_number(number)
+    if region is None:
+        return False
+    shared = len(phonenumbers.COUNTRY_CODE_TO_REGION_CODE.get(number.country_code or 0, ())) > 1
+    metadata = phonenumbers.PhoneMetadata.metadata_for_region(region, None) if shared else None
+    if metadata is not None and metadata.leading_digits is None:
+        return True  # found by its whole number
+    return phonenumbers.is_valid_number_for_region(number, region)
+
+
 def dialled(href: str) -> str:
     """The number in a tel: link."""
-    number = re.split(r"[;,?]", href.partition(":")[2], maxsplit=1)[0].lstrip("/")
+    number = _PARAMETERS.split(href.partition(":")[2], maxsplit=1)[0].lstrip("/")
     return number.strip()[:40]

@@ -1,102 +1,39 @@
 """A parsed page. Everything that looks at a page shares one parse and one walk over its text."""
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate, chain, islice
+from itertools import islice
 from urllib.parse import urljoin, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from services.evidence import SNIPPET, one_line, snippet
+from services.html.hiding import hide
+from services.html.tags import tag_ids
+from services.html.taming import tame
+from services.html.text import Text, visible
 from services.websites import site_of
 
 MOST_BYTES = 5_000_000
 """What is looked at of a page; the rest of a larger one is left alone."""
-DEEPEST = 2_000
-MOST_STEPS = 20_000_000
-"""HTML's own algorithm looks through all open elements for each new one: 100,000 nested <div> take 20 s, these steps
-0.7 s at worst, and browsers stop at a depth of 512."""
-MOST_TRUSTED = 10_000
-"""Tags of a page that are not counted one by one: even if all of them were open, they would do no harm."""
-MOST_ATTRIBUTES = 300
-"""Of one element; each new one is compared with all before it."""
-_LONGEST_TAG = 2_000
-_STRETCH = 16_384
 DEEPEST_PATH = 12
 FARTHEST_SIBLING = 1000
 MOST_CONTEXTS = 200
 MOST_PATHS = 1_000
 
-_INLINE = (
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q s samp small span strike"
-    " strong sub sup time tt u var wbr"
-)
-_UNREAD = "script style template noembed noframes textarea option title"
-# Readers do not see these, so nothing in them is the page's word; decoys inside addresses are made this way.
-HIDDEN = (
-    '[hidden]:not([hidden="until-found"]),[style*="display:none" i],[style*="display: none" i],'
-    '[style*="visibility:hidden" i],[style*="visibility: hidden" i]'
-)
-_HIDING = re.compile(r"display\s?:\s?none")
-_CLASS = re.compile(r"\.([A-Za-z_][\w-]{0,60})\s*$")
-_ODD: dict[int, str | None] = {ord(blank): " " for blank in "\u00a0\u2007\u202f\u2002\u2003\u2009"}
-_ODD |= dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f"))
-_ODD |= {ord("＠"): "@", ord("﹫"): "@", ord("．"): ".", ord("。"): ".", ord("‐"): "-", ord("‑"): "-", ord("–"): "-"}  # noqa: RUF001
-
-_ELEMENT = re.compile(rb"<(/?)([a-zA-Z][^\s/>]{0,40})")
-# These close each other, or have no end.
-_CLOSE_THEMSELVES = frozenset(
-    b"area base br col embed hr img input link meta param source track wbr p li dt dd td th tr tbody thead tfoot"
-    b" caption colgroup option optgroup rp rt body html head script style title noscript path".split()
-)
-# A tag as HTML ends it: not at a > inside a quoted value.
-_WHOLE_TAG = re.compile(rb"""<[a-zA-Z](?:[^>"'=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+|["'])*+""")
-_OPENED = re.compile(rb"<[a-zA-Z]")
-_QUOTED = re.compile(rb"""=\s*+(?:"[^"]*+"|'[^']*+')""")
-_ATTRIBUTE = re.compile(rb"""[\s/"'=]+[^\s/"'=]""")
-
-
-def _tag_ids(names: str) -> frozenset[int]:
-    """lexbor's numbers of these elements: comparing numbers is five times faster than comparing names."""
-    # each by itself: inside one another the parser would move or drop some of them
-    trees = (LexborHTMLParser(f"<{name}></{name}>") for name in names.split())
-    found = ((tree.css_first(name), name) for tree, name in zip(trees, names.split(), strict=True))
-    return frozenset(node.tag_id for node, _ in found if node is not None)
-
-
-_INLINE_IDS = _tag_ids(_INLINE)
-_UNREAD_IDS = _tag_ids(_UNREAD)
-_marked = LexborHTMLParser("<body>text<!--comment-->").body
-_TEXT_ID, _COMMENT_ID = (
-    next(node.tag_id for node in _marked.iter(include_text=True) if node.tag == tag) if _marked else 0
-    for tag in ("-text", "-comment")
-)
-
-_LINK_IDS = _tag_ids("a area")
-(_SCRIPT_ID,), (_SPAN_ID,), (_BDO_ID,) = map(_tag_ids, ("script", "span", "bdo"))
+_LINK_IDS = tag_ids("a area")
+(_SCRIPT_ID,) = tag_ids("script")
 _DECODED = frozenset(["data-cfemail", "data-domain", "data-email", "data-mail"])
 _NOTED = (
-    "a[href],area[href],[data-cfemail],[data-domain],[data-email],[data-mail],span.spamspan,bdo,"
-    'script[type*="ld+json" i]'
+    "[href]:is(a,area),[data-cfemail],[data-domain],[data-email],[data-mail],.spamspan:is(span,bdo),"
+    'script[type*="ld+json" i],[itemscope],[itemprop]'
 )
+
+
 Given = tuple[LexborNode, Mapping[str, str | None]]
 """An element and its attributes."""
-
-
-@dataclass(slots=True)
-class Text:
-    """The visible text: inline elements run on, blocks begin a new line. An offset leads back to its element."""
-
-    whole: str
-    _starts: list[int]
-    _nodes: list[LexborNode]
-
-    def node_at(self, offset: int) -> LexborNode | None:
-        index = bisect_right(self._starts, offset) - 1
-        return self._nodes[index].parent if index >= 0 else None
 
 
 @dataclass
@@ -127,7 +64,7 @@ class Page:
 
     @cached_property
     def text(self) -> Text:
-        return _visible(self.tree.body, every=self.explained)
+        return visible(self.tree.body, every=self.explained)
 
     def path(self, node: LexborNode | None) -> str:
         """Where an element is, if that is wanted."""
@@ -151,40 +88,56 @@ class Page:
         at = max(words.find(own), 0)
         return snippet(words, at, at + len(own))
 
-    @cached_property
+    @property
     def links(self) -> list[tuple[str, LexborNode]]:
         """Every a[href] and area[href], as written, in the order of the page."""
-        return [(href, node) for node, given in self.marked if (href := (given.get("href") or "").strip())]
+        return self._sorted[0]
 
-    @cached_property
+    @property
     def marked(self) -> list[Given]:
-        """Links, and elements that address decoders look at, with their attributes."""
-        return self._noted[0]
+        """Elements that address decoders look at, with their attributes."""
+        return self._sorted[1]
 
     @cached_property
     def data(self) -> list[Given]:
         """JSON-LD and microdata, with their attributes."""
-        return self._noted[1]
+        # without an itemscope no itemprop belongs to anything
+        scoped = any("itemscope" in given for _, given in self._noted)
+        return [
+            one
+            for one in self._noted
+            if one[0].tag_id == _SCRIPT_ID or (scoped and ("itemprop" in one[1] or "itemscope" in one[1]))
+        ]
 
     @cached_property
-    def _noted(self) -> tuple[list[Given], list[Given]]:
-        """One search for both, because each walks the whole page."""
+    def _noted(self) -> list[Given]:
+        """One search for all of them, in the order of the page. What several parts of it find is found so often."""
+        found: list[Given] = []
+        before = 0
+        for node in self.tree.css(_NOTED):
+            if (key := node.mem_id) != before:
+                found.append((node, node.attributes))
+                before = key
+        return found
+
+    @cached_property
+    def _sorted(self) -> tuple[list[tuple[str, LexborNode]], list[Given]]:
+        links: list[tuple[str, LexborNode]] = []
         marked: list[Given] = []
-        data: list[Given] = []
-        # without an itemscope no itemprop belongs to anything
-        scoped = self.tree.css_first("[itemscope]") is not None
-        for node in self.tree.css(f"{_NOTED},[itemscope],[itemprop]" if scoped else _NOTED):
-            given, kind = node.attributes, node.tag_id
-            if kind == _SCRIPT_ID or (scoped and ("itemprop" in given or "itemscope" in given)):
-                data.append((node, given))
+        for node, given in self._noted:
+            written = given.get("href") or ""
             if (
-                (kind in _LINK_IDS and "href" in given)
-                or not _DECODED.isdisjoint(given)
-                or kind == _BDO_ID
-                or (kind == _SPAN_ID and "spamspan" in (given.get("class") or ""))
+                not _DECODED.isdisjoint(given)
+                or "spamspan" in (given.get("class") or "")
+                or "email-protection#" in written
+                or "UnCryptMailto" in written
             ):
                 marked.append((node, given))
-        return marked, data
+            elif node.tag_id not in _LINK_IDS:
+                continue
+            if href := written.strip():
+                links.append((href, node))
+        return links, marked
 
     @cached_property
     def language(self) -> str | None:
@@ -221,99 +174,10 @@ def read_page(
     """Parse a page. Broken markup is read as browsers read it; nothing raises."""
     body = source.encode("utf-8", "replace") if isinstance(source, str) else source
     # NUL would end lexbor's text early in places; a browser shows U+FFFD for it
-    body = _tame(body[:MOST_BYTES].replace(b"\x00", b"") if b"\x00" in body else body[:MOST_BYTES])
+    body = tame(body[:MOST_BYTES].replace(b"\x00", b"") if b"\x00" in body else body[:MOST_BYTES])
     tree = LexborHTMLParser(body)
     lowered = {name.lower(): value for name, value in (headers or {}).items()}
-    page = Page(tree, body, url, lowered, explained=explain)
-    page.hidden = _hide(tree)
-    return page
-
-
-def _tame(body: bytes) -> bytes:
-    """The page without what makes a parser slow and can only be an attack. All but a few pages are left alone."""
-    if _may_have_a_long_tag(body):
-        body = _WHOLE_TAG.sub(_few_attributes, body)
-    tags = [body.count(b"<", start, start + _STRETCH) for start in range(0, len(body), _STRETCH)]
-    count = sum(tags)
-    return _shallow(body) if count > MOST_TRUSTED or (count > DEEPEST and _may_be_deep(body, tags)) else body
-
-
-def _may_have_a_long_tag(body: bytes) -> bool:
-    """Whether a > is far away. One inside a quoted value is no end: two of those in a row are as bad."""
-    start = quoted = 0
-    marks = [-1, -1]  # the last " and the last '
-    while start < len(body):
-        # the last > that is near enough: most of the page is leapt over
-        end = body.rfind(b">", start, start + _LONGEST_TAG)
-        if end < 0:
-            end = body.find(b">", start + _LONGEST_TAG)
-            end = len(body) if end < 0 else end
-            opened = None if quoted else _OPENED.search(body, start, end)
-            if end - (opened.start() if opened else start) > _LONGEST_TAG and (quoted or opened):
-                return True
-        found = [body.rfind(mark, start, end) for mark in (b'"', b"'")]
-        marks = [new if new >= 0 else old for new, old in zip(found, marks, strict=True)]
-        # a > is inside a value if the quote before it is the one that began it
-        quoted = quoted + 1 if any(mark > 0 and _began(body, mark) for mark in marks) else 0
-        if quoted > 1:
-            return True
-        start = end + 1
-    return False
-
-
-def _began(body: bytes, mark: int) -> bool:
-    before = body[max(0, mark - 64) : mark].rstrip()
-    return not before or before.endswith(b"=")
-
-
-def _few_attributes(tag: re.Match[bytes]) -> bytes:
-    if tag.end() - tag.start() <= _LONGEST_TAG:
-        return tag[0]
-    if len(_ATTRIBUTE.findall(_QUOTED.sub(b'="', tag[0]))) <= 2 * MOST_ATTRIBUTES:
-        return tag[0]
-    name = _ELEMENT.match(tag[0])
-    return name[0] if name else b""
-
-
-def _shallow(body: bytes) -> bytes:
-    """The page up to where its nesting can only be an attack."""
-    opened: dict[bytes, int] = {}
-    depth = steps = roots = options = 0
-    for tag in _ELEMENT.finditer(body):
-        name = tag[2].lower()
-        if name in _CLOSE_THEMSELVES:
-            if name in (b"body", b"html"):
-                roots += 1
-                steps += 50 * roots  # each more of them adds its attributes to the first
-            elif name == b"option":
-                options += 1
-                steps += options  # all of one list are looked at for each
-            if steps > MOST_STEPS:
-                return body[: tag.start()]
-            continue
-        if name == b"select":
-            options = 0
-        if tag[1]:
-            if opened.get(name):
-                opened[name] -= 1
-                depth -= 1
-            continue
-        opened[name] = opened.get(name, 0) + 1
-        depth += 1
-        steps += depth
-        if depth > DEEPEST or steps > MOST_STEPS:
-            return body[: tag.start()]
-    return body
-
-
-def _may_be_deep(body: bytes, tags: list[int]) -> bool:
-    """Counted roughly, a stretch at a time: ten times faster than looking at each tag."""
-    depth = 0
-    for number, count in enumerate(tags):
-        depth += count - 2 * body.count(b"</", number * _STRETCH, (number + 1) * _STRETCH)
-        if depth > DEEPEST // 2:
-            return True
-    return False
+    return Page(tree, body, url, lowered, hide(tree), explained=explain)
 
 
 def path_of(node: LexborNode, limit: int = DEEPEST_PATH) -> str:
@@ -343,92 +207,3 @@ def _position(node: LexborNode, tag: str) -> int:
         steps += 1
         before = before.prev
     return position
-
-
-def _hide(tree: LexborHTMLParser) -> list[str]:
-    """Take out what readers do not see, and return its text."""
-    body = tree.body
-    if body is None:
-        return []
-    selectors = []
-    # one search for both: each walks the whole page
-    hidden = body.css(f"style,{HIDDEN}")
-    styles = [node for node in hidden if node.tag == "style"]
-    hidden = [node for node in hidden if node.tag != "style" or node.css_matches(HIDDEN)] if styles else hidden
-    for style in islice((*(tree.head.css("style") if tree.head is not None else ()), *styles), 50):
-        # a menu closed by a media query is hidden too; only inline elements are taken for decoys
-        names = islice(_hiding_classes(style.text() or ""), 50)
-        selectors += [f"span.{name},b.{name},i.{name},em.{name}" for name in names]
-    removed: list[str] = []
-    for node in _outermost(chain(hidden, (node for selector in selectors for node in body.css(selector)))):
-        removed.append(node.text(separator=" ")[:10_000])
-        removed += [href for link in node.css("a[href]") if (href := link.attributes.get("href") or "")]
-        node.decompose()
-    return removed
-
-
-def _hiding_classes(style: str) -> Iterator[str]:
-    for rule in _HIDING.finditer(style):
-        brace = style.rfind("{", max(0, rule.start() - 400), rule.start())
-        found = _CLASS.search(style, max(0, brace - 80), brace) if brace > 0 else None
-        if found and "}" not in style[brace : rule.start()]:
-            yield found[1]
-
-
-def _outermost(nodes: Iterable[LexborNode]) -> list[LexborNode]:
-    """Without those inside another: a removed element's children are gone with it."""
-    chosen = {node.mem_id: node for node in nodes if node.tag not in ("html", "body")}
-    clear: set[int] = set()  # elements known to have no hidden one above them: each is climbed past once
-    outermost = []
-    for node in chosen.values():
-        climbed = []
-        above = node.parent
-        while above is not None and above.mem_id not in clear and above.mem_id not in chosen:
-            climbed.append(above.mem_id)
-            above = above.parent
-        if above is None or above.mem_id not in chosen:
-            clear.update(climbed)
-            outermost.append(node)
-    return outermost
-
-
-def _visible(body: LexborNode | None, *, every: bool) -> Text:
-    """Of the elements, all are kept if `every`, else those with an @: theirs are asked for.
-
-    An element that opens is seen on the way; one that closes shows in that the next text is in another block.
-    """
-    parts: list[str] = []
-    numbers: list[int] = []  # of those parts whose elements are kept
-    nodes: list[LexborNode] = []
-    blocks: dict[int, int] = {}  # inline element -> the block it is in; kept, so that deep nesting stays linear
-    unread: set[int] = set()
-    text, comment, inline = _TEXT_ID, _COMMENT_ID, _INLINE_IDS
-    add = parts.append
-    block, opened = 0, True
-    for node in body.traverse(include_text=True) if body is not None else ():
-        kind = node.tag_id
-        if kind == text:
-            container = node.parent.mem_id  # type: ignore[union-attr]
-            if container in blocks:
-                container = blocks[container]
-            if opened or container != block:
-                if container in unread:
-                    continue
-                block, opened = container, False
-                add("\n")
-            fragment = node.text_content or ""
-            if not fragment.isascii():
-                fragment = fragment.translate(_ODD)
-            if every or "@" in fragment:
-                numbers.append(len(parts))
-                nodes.append(node)
-            add(fragment)
-        elif kind in inline:
-            key = node.parent.mem_id  # type: ignore[union-attr]
-            blocks[node.mem_id] = blocks.get(key, key)
-        elif kind != comment:
-            opened = True
-            if kind in _UNREAD_IDS:
-                unread.add(node.mem_id)
-    ends = [0, *accumulate(map(len, parts))] if nodes else []
-    return Text("".join(parts), [ends[number] for number in numbers], nodes)

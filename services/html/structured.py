@@ -63,7 +63,7 @@ def structured(page: Page) -> Structured:
     """All nodes of the page, in its order, nested ones after the one they are in."""
     found = Structured()
     elements = page.data
-    scripts = (one for one, given in elements if one.tag == "script" and "ld+json" in (given.get("type") or "").lower())
+    scripts = (one for one, given in elements if "ld+json" in (given.get("type") or "").lower() and one.tag == "script")
     for number, script in enumerate(islice(scripts, MOST_BLOCKS), 1):
         where = f"script[type=ld+json] #{number}"
         text = script.text()
@@ -250,11 +250,12 @@ def _is_kept_inside(node: Node) -> bool:
 
 def _plain(node: Node, depth: int) -> dict[str, Any]:
     plain: dict[str, Any] = {"@type": list(node.types)} if node.types else {}
-    for name in _KEPT:
+    said = node.properties.keys()  # few of all that could be
+    for name in filter(said.__contains__, _KEPT):
         if texts := [one_line(text, 1000) for text in node.texts(name)[:20]]:
             plain[name] = texts[0] if len(texts) == 1 else texts
     if depth < 3:
-        for name in _KEPT_NODES:
+        for name in filter(said.__contains__, _KEPT_NODES):
             if inner := [_plain(child, depth + 1) for child in node.nodes(name)[:20]]:
                 plain[name] = inner[0] if len(inner) == 1 else inner
     return plain

@@ -1,8 +1,11 @@
 """Contacts are what people pay for: none missed that a reader sees, none invented, none of nobody."""
 
+import random
+
+import phonenumbers
 import pytest
 
-from services.contacts import PageContacts, contacts
+from services.contacts import PageContacts, contacts, phones
 from services.contacts.emails import type_of
 from services.contacts.extract import MOST_CONTACTS
 from services.html import read_page
@@ -285,12 +288,33 @@ def test_a_page_is_read_the_same_way_every_time() -> None:
         "<select>" + "<option>" * 200_000,
         '<div class="card"><b>' + "Ing " * 14 + '1</b><a href="mailto:a@joes.com">' + "Ing " * 14 + "1</a></div>",
         '<a href="mailto:a@joes.com">' + "Dr Ing " * 8 + "1</a>",
+        "<style>" + ".x{display:none}" * 50_000 + "</style>" + "<b class=y>y</b>" * 20_000,
+        "z" * 2_000_000,
         "\x00<p>\ud800".encode("utf-8", "replace").decode() * 1000,
     ],
 )
 def test_a_hostile_page_is_read_to_its_end(body: str) -> None:
     """Searches that are not linear would take minutes here; that it ends is the test."""
     assert len(read(body).contacts) <= MOST_CONTACTS
+
+
+def test_one_place_is_one_evidence() -> None:
+    """A link is found by what it leads to, and again by each mark of a hidden address on it."""
+    link = '<a href="mailto:ann@joes.com" data-email="ann@joes.com" data-user=ann data-domain=joes.com>x</a>'
+    (contact,) = read(link).contacts
+    assert [one.rule for one in contact.evidence] == ["mailto", "data attributes"]
+
+
+def test_a_number_is_valid_if_phonenumbers_says_so() -> None:
+    dice = random.Random(1)
+    for region in sorted(phonenumbers.SUPPORTED_REGIONS):
+        example = phonenumbers.example_number(region)
+        assert example is not None
+        written = example.national_number or 0
+        for end in (10**digits for digits in range(7)):
+            number = phonenumbers.PhoneNumber(example.country_code, written // end * end + dice.randrange(end))
+            expected = phonenumbers.is_valid_number(number)
+            assert phones.is_valid(number) is expected, number
 
 
 @pytest.mark.parametrize("quoted", ["x{n}='>'", 'x{n}=">"', 'x{n}= ">"', """x{n}='"">' """, 'x{n}=">" ' + "y" * 1_990])

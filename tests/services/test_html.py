@@ -88,6 +88,32 @@ def test_one_broken_block_loses_no_other() -> None:
     assert kept[1]["geo"] == {"latitude": "30.1"}
 
 
+def test_a_thing_in_a_thing_is_there_once_with_all_that_is_said_of_it() -> None:
+    source = (
+        '<div itemscope itemtype="https://schema.org/Plumber"><b itemprop=name>Joe</b><p itemprop=address itemscope>'
+        '<i itemprop=streetAddress>1 Main St</i></p><a itemprop=email href="mailto:a@joes.com">x</a></div>'
+    )
+    found = structured(read_page(source)).nodes
+    assert [node.types for node in found] == [("Plumber",), ()]
+    assert found[0].properties == {"name": ["Joe"], "address": [found[1]], "email": ["mailto:a@joes.com"]}
+    assert found[1].properties == {"streetAddress": ["1 Main St"]}
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("<script>no</script>a<script src=x></script><b>b</b>", ["a", "b"]),
+        ("<script src=x></script><div>a</div><style>no</style>b", ["a", "b"]),
+        ("<svg><title>no</title></svg>a<svg><title>no<p>b</p>no</title></svg>c", ["a", "b", "c"]),
+        ("<svg><style>no<g>b</g>no<hr></style></svg>c", ["b", "c"]),
+        ("<p>a<b>b</b></p><b>c</b>d<b><p>e</p>f</b>", ["ab", "cd", "e", "f"]),
+        ("<p>a\uff20b.com<p>c\u00add\u2011e\u00a0f", ["a@b.com", "cd-e f"]),
+    ],
+)
+def test_only_what_is_read_is_text(source: str, lines: list[str]) -> None:
+    assert [line for line in read_page(source).text.whole.split("\n") if line] == lines
+
+
 def test_inline_elements_run_on_and_blocks_do_not() -> None:
     source = "<p>a<b>b</b><!-- x -->c</p>d<div>e<br>f<script>no</script>g</div><script src=x></script>h<td>i</td>"
     assert read_page(source).text.whole.split() == ["abc", "d", "e", "f", "g", "hi"]  # a <td> outside a table is none
