@@ -141,6 +141,43 @@ def test_keys_and_tables_of_any_spelling_are_found(bench: Bench) -> None:
     assert [item["task"] for item in SEEN] == ["ok", "again"]
 
 
+def test_rows_of_a_partitioned_table_are_found_by_their_keys(bench: Bench) -> None:
+    """The place of a row says nothing where there are several tables behind one name."""
+    bench.db.execute(
+        "CREATE TABLE parts (id int PRIMARY KEY, status text, task text) PARTITION BY RANGE (id);"
+        "CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (10);"
+        "CREATE TABLE high PARTITION OF parts FOR VALUES FROM (10) TO (20)"
+    )
+    bench.db.execute("SELECT scheduler.create_workflow('job', 'parts', 'status')")
+    SEEN.clear()
+    listener = bench.inside(_workflow(dict))
+    for number in range(1, 4):
+        bench.db.execute(
+            "INSERT INTO parts VALUES (%s, 'Queued', 'low'), (%s, 'Queued', 'high')", [number, 10 + number]
+        )
+        listener.wait(lambda done=2 * number: listener.counts().succeeded == done)
+    assert sorted((item["id"], item["task"]) for item in SEEN) == [
+        (1, "low"), (2, "low"), (3, "low"), (11, "high"), (12, "high"), (13, "high")
+    ]  # fmt: skip
+
+
+def test_rows_that_an_application_writes_to_in_the_moment_of_the_claim_reach_work(bench: Bench) -> None:
+    """Its trigger moves each row after the engine has noted where it is."""
+    bench.adopt()
+    bench.db.execute(
+        "CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS"
+        " $$ BEGIN UPDATE public.item SET task = NEW.task || '!' WHERE id = NEW.id; RETURN NULL; END $$;"
+        "CREATE TRIGGER touch AFTER UPDATE OF status ON item FOR EACH ROW WHEN (NEW.status = 'Processing')"
+        " EXECUTE FUNCTION touch()"
+    )
+    SEEN.clear()
+    listener = bench.inside(_workflow(dict))
+    for number in range(1, 4):
+        bench.queue("ok", first=number)
+        listener.wait(lambda done=number: listener.counts().succeeded == done)
+    assert [item["task"] for item in SEEN] == ["ok!", "ok!", "ok!"]
+
+
 def test_a_column_added_while_the_listener_runs_reaches_work(bench: Bench) -> None:
     bench.adopt()
     bench.queue("ok")
