@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 import psycopg
 
 from benchmarks.listening import child
-from benchmarks.queue import Places
+from benchmarks.queue import Places, Queue
 from benchmarks.scale import Figures, Say, Scale
 from benchmarks.stopwatch import alternate, timed
 
@@ -33,7 +33,9 @@ def drains(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
         ]
         for kind in _KINDS
     }
-    bare = [Places(db, f"two_updates_{n}", queued=scale.drained).bare_loop(BATCH_ITEMS) for n in rounds]
+    bare = [
+        Places(db, f"two_updates_{n}", queued=scale.drained).bare_loops(BATCH_ITEMS, scale.drained)[0] for n in rounds
+    ]
     say(f"Draining {scale.drained:,} items in {len(_KINDS)} situations, {len(rounds)} times ...")
     names = [queue.name for kind in _KINDS for queue in queues[kind]]
     second = [queue.name for queue in queues["two"]]
@@ -127,26 +129,40 @@ def _counters(db: psycopg.Connection) -> dict[str, float]:
 
 
 def beside(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
-    """The pace of a listener beside many finished items, next to that without them."""
+    """The pace of a listener beside many finished items, next to that without them; and what bare UPDATEs lose there.
+
+    With keys in the order of the rows, and with random ones as `place` has them: of those, each update puts an entry
+    into another page of a large index, which hurts whoever updates.
+    """
     items, rounds = scale.drained, max(1, scale.drains - 2)
     queued = (1 + rounds) * (items + 20 * BATCH_ITEMS)  # a pause comes a few batches late
-    counts = (0, scale.finished // 10, scale.finished)
-    say(f"Loading {counts[1]:,} and {counts[2]:,} finished places ...")
-    queues = [
-        Places(db, f"beside_{count}", queued=queued, finished=count, paused=True, fillfactor=90) for count in counts
+    some, many = scale.finished // 10, scale.finished
+    say(f"Loading {some:,} and {many:,} finished rows of each kind ...")
+    serial = [Queue(db, f"serial_{count}", queued=queued, finished=count, paused=True) for count in (0, many)]
+    random = [
+        Places(db, f"beside_{count}", queued=queued, finished=count, paused=True, fillfactor=90)
+        for count in (0, some, many)
     ]
+    bare = [iter(queue.bare_loops(BATCH_ITEMS, items)) for queue in (random[0], random[-1])]
     db.execute("CHECKPOINT")
     say("Draining beside them ...")
+    queues = [*serial, *random]
     with child(db, *(queue.name for queue in queues)):
         laps = [lambda queue=queue: 1 / queue.pace(items) for queue in queues]
-        alone, some, many = (1 / times.median for times in alternate(*laps, rounds=rounds, warmup=1))
+        laps += [lambda loops=loops: timed(next(loops)) / items for loops in bare]
+        times = alternate(*laps, rounds=rounds, warmup=1)
+    rates = [1 / lap.median for lap in times]
     return {
         "finished_rows": scale.finished,
-        "beside_0_items_per_second": alone,
-        "beside_1m_items_per_second": some,
-        "beside_10m_items_per_second": many,
-        "beside_1m_ratio": some / alone,
-        "beside_10m_ratio": many / alone,
+        "beside_0_items_per_second": rates[0],
+        "beside_10m_items_per_second": rates[1],
+        "beside_10m_ratio": rates[1] / rates[0],
+        "place_beside_0_items_per_second": rates[2],
+        "place_beside_1m_items_per_second": rates[3],
+        "place_beside_10m_items_per_second": rates[4],
+        "place_beside_1m_ratio": rates[3] / rates[2],
+        "place_beside_10m_ratio": rates[4] / rates[2],
+        "bare_beside_10m_ratio": rates[6] / rates[5],
     }
 
 

@@ -5,7 +5,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, LiteralString, cast
 
@@ -22,7 +22,7 @@ WARMUP = 20
 _TICK_SECONDS = 0.01
 _PATIENCE_MS = 60_000
 _REST_SECONDS = 0.01
-"""Between two measurements: the listener has finished the last item and waits again."""
+"""So long, and a processor that has nothing to do falls asleep."""
 
 
 class Child:
@@ -68,32 +68,46 @@ def child(db: psycopg.Connection, *workflows: str) -> Iterator[Child]:
 
 
 def pickup(db: psycopg.Connection, scale: Scale, say: Say) -> Figures:
-    """From COMMIT to the first line of `work`, one item at a time, next to a bare notification to the same process."""
+    """From COMMIT to the first line of `work`, one item at a time, next to a bare notification to the same process.
+
+    Each is sent as soon as the listener has finished with the one before; and a tenth as many after a rest.
+    """
     say(f"Picking up {scale.pickups} items, one at a time, beside bare notifications ...")
-    queue = Queue(db, PICKUP, queued=0, finished=WARMUP + scale.pickups)
-    keys = iter(range(1, WARMUP + scale.pickups + 1))
+    rests = max(2, scale.pickups // 10)
+    items = 2 * WARMUP + scale.pickups + rests
+    queue = Queue(db, PICKUP, queued=0, finished=items)
+    keys = iter(range(1, items + 1))
     with child(db, PICKUP) as listener, psycopg.connect(db.info.dsn, password=db.info.password) as session:
 
         def wait_for(statement: LiteralString, *values: object) -> float:
-            time.sleep(_REST_SECONDS)
             session.execute(statement, values)
             start = time.monotonic_ns()
             session.commit()
             return (int(listener.line()) - start) / 1e9
 
-        work, bare = alternate(
-            lambda: wait_for("UPDATE pickup SET status = 'Queued' WHERE id = %s", next(keys)),
-            lambda: wait_for(f"NOTIFY {RAW}"),
-            rounds=scale.pickups,
-            warmup=WARMUP,
-        )
-        queue.drained(WARMUP + scale.pickups)
+        def item() -> float:
+            key = next(keys)
+            seconds = wait_for("UPDATE pickup SET status = 'Queued' WHERE id = %s", key)
+            queue.drained(key)
+            return seconds
+
+        def rested(lap: Callable[[], float]) -> float:
+            time.sleep(_REST_SECONDS)
+            return lap()
+
+        def bare() -> float:
+            return wait_for(f"NOTIFY {RAW}")
+
+        work, bell = alternate(item, bare, rounds=scale.pickups, warmup=WARMUP)
+        work_rested, bell_rested = alternate(lambda: rested(item), lambda: rested(bare), rounds=rests, warmup=WARMUP)
     return {
         "pickup_p50_ms": work.ms,
         "pickup_p95_ms": 1000 * statistics.quantiles(work.seconds, n=100)[94],
         "pickup_p99_ms": 1000 * statistics.quantiles(work.seconds, n=100)[98],
-        "notify_p50_ms": bare.ms,
-        "notify_p99_ms": 1000 * statistics.quantiles(bare.seconds, n=100)[98],
+        "notify_p50_ms": bell.ms,
+        "notify_p99_ms": 1000 * statistics.quantiles(bell.seconds, n=100)[98],
+        "pickup_rested_p50_ms": work_rested.ms,
+        "notify_rested_p50_ms": bell_rested.ms,
     }
 
 

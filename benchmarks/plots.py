@@ -132,15 +132,17 @@ def own(result: dict[str, Any]) -> dict[str, str]:
         ("handlers of 1 ms, 100 at once", "place_drain_1ms_items_per_second", "ours"),
     )
     flat = (
-        ("no finished rows", "beside_0_items_per_second", "ours"),
-        (f"{result['finished_rows'] // 10:,}", "beside_1m_items_per_second", "ours"),
-        (f"{result['finished_rows']:,}", "beside_10m_items_per_second", "ours"),
+        ("keys in order, no finished rows", "beside_0_items_per_second", "ours"),
+        (f"keys in order, {result['finished_rows']:,}", "beside_10m_items_per_second", "ours"),
+        ("random keys, none", "place_beside_0_items_per_second", "ours"),
+        (f"random keys, {result['finished_rows'] // 10:,}", "place_beside_1m_items_per_second", "ours"),
+        (f"random keys, {result['finished_rows']:,}", "place_beside_10m_items_per_second", "ours"),
     )
     where = f"items per second, PostgreSQL {result['server']}, fsync {result['setting_fsync']}"
     charts = {}
     for name, title, wanted in (
         ("situations", "One listener over a table like place", rows),
-        ("flat", "The same beside finished rows in the table", flat),
+        ("flat", "One listener beside finished rows in the table", flat),
     ):
         if bars := [Bar(label, result[figure], kind) for label, figure, kind in wanted if figure in result]:
             charts[name] = chart(title, where, bars, ",.0f")

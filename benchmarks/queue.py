@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, LiteralString
 
 import psycopg
@@ -65,6 +66,7 @@ class Queue:
     ) -> None:
         self.db = db
         self.name = name
+        self._fillfactor = fillfactor
         # One transaction: at wal_level minimal a table made in it is written once, not twice.
         with db.transaction():
             self._do(
@@ -165,14 +167,21 @@ class Places(Queue):
 
     _load = _LOAD_PLACES
 
-    def bare_loop(self, batch: int) -> Callable[[], None]:
-        """Two bare UPDATEs of every row, by lists of keys, in a table of the same rows and indexes without triggers."""
+    def bare_loops(self, batch: int, each: int) -> list[Callable[[], None]]:
+        """Two bare UPDATEs of the queued rows, by lists of keys, in a table of the same rows and indexes without
+        triggers; `each` rows in a loop, until none is left."""
         table = f"{self.name}_bare"
-        self._do("CREATE TABLE {bare} (LIKE {table} INCLUDING ALL) WITH (fillfactor = 50)", bare=sql.Identifier(table))
+        self._do(
+            "CREATE TABLE {bare} (LIKE {table} INCLUDING ALL EXCLUDING INDEXES) WITH (fillfactor = {fillfactor})",
+            bare=sql.Identifier(table),
+            fillfactor=sql.Literal(self._fillfactor),
+        )
         self._do("INSERT INTO {bare} SELECT * FROM {table} ORDER BY created_at", bare=sql.Identifier(table))
+        self._do("ALTER TABLE {bare} ADD PRIMARY KEY (id)", bare=sql.Identifier(table))
+        self._do("CREATE INDEX ON {bare} (updated_at) WHERE status = 'Queued'", bare=sql.Identifier(table))
         self._do("VACUUM (ANALYZE) {bare}", bare=sql.Identifier(table))
         rows = self.db.execute(
-            sql.SQL("SELECT id FROM {} ORDER BY created_at").format(sql.Identifier(table))
+            sql.SQL("SELECT id FROM {} WHERE status = 'Queued' ORDER BY created_at").format(sql.Identifier(table))
         ).fetchall()
         keys = [str(row[0]) for row in rows]
         batches = ["{" + ",".join(keys[n : n + batch]) + "}" for n in range(0, len(keys), batch)]
@@ -181,12 +190,13 @@ class Places(Queue):
             sql.Identifier(table)
         )
 
-        def loop() -> None:
-            for ids in batches:
+        def loop(some: list[str]) -> None:
+            for ids in some:
                 for word in ("Processing", "Completed"):
                     self.db.execute(update, [word, ids])
 
-        return loop
+        step = each // batch
+        return [partial(loop, batches[first : first + step]) for first in range(0, len(batches), step)]
 
 
 class Bare:

@@ -69,7 +69,7 @@ _LINES = (
     (
         "COMMIT to the first line of work, p50 / a bare NOTIFY to the same process",
         "pickup_p50_ms",
-        "{pickup_p50_ms:.2f} / {notify_p50_ms:.2f} ms",
+        "{pickup_p50_ms:.2f} / {notify_p50_ms:.2f} ms; rested {pickup_rested_p50_ms:.2f} / {notify_rested_p50_ms:.2f}",
     ),
     ("the same, p99", "pickup_p99_ms", "{pickup_p99_ms:.2f} / {notify_p99_ms:.2f} ms"),
     (
@@ -113,14 +113,19 @@ _LINES = (
         "{place_drain_held_items_per_second:,.0f} / {place_drain_1_items_per_second:,.0f} items/s",
     ),
     (
-        "rows like place beside {finished_rows:,} finished ones / beside none",
+        "a listener beside {finished_rows:,} finished rows / beside none",
         "beside_10m_ratio",
         "{beside_10m_items_per_second:,.0f} / {beside_0_items_per_second:,.0f} items/s",
     ),
     (
-        "beside a tenth of them / beside none",
-        "beside_1m_ratio",
-        "{beside_1m_items_per_second:,.0f} / {beside_0_items_per_second:,.0f} items/s",
+        "the same with random keys, as place has them; two bare UPDATEs: {bare_beside_10m_ratio:.2f}",
+        "place_beside_10m_ratio",
+        "{place_beside_10m_items_per_second:,.0f} / {place_beside_0_items_per_second:,.0f} items/s",
+    ),
+    (
+        "random keys, beside a tenth of them / beside none",
+        "place_beside_1m_ratio",
+        "{place_beside_1m_items_per_second:,.0f} / {place_beside_0_items_per_second:,.0f} items/s",
     ),
     (
         "two processes; handlers of 1 ms",

@@ -55,8 +55,12 @@ _ENGINE = (
         "{place_drain_held_items_per_second:,.0f} items/s, {place_held_ratio:.0%} of without",
     ),
     ("handlers that wait 1 ms, 100 at once", "{place_drain_1ms_items_per_second:,.0f} items/s"),
-    ("beside {finished_rows:,} finished rows", "{beside_10m_ratio:.0%} of the pace without them"),
-    ("beside a tenth of them", "{beside_1m_ratio:.0%}"),
+    ("beside {finished_rows:,} finished rows, keys in order", "{beside_10m_ratio:.0%} of the pace without them"),
+    (
+        "the same, random keys as `place` has them",
+        "{place_beside_10m_ratio:.0%}; two bare `UPDATE`s {bare_beside_10m_ratio:.0%}",
+    ),
+    ("random keys, beside a tenth of them", "{place_beside_1m_ratio:.0%}"),
     (
         "single enqueue, 32 clients: doorbell `dispatch` / bare `UPDATE`",
         (
@@ -81,6 +85,10 @@ _ENGINE = (
         "{pickup_p50_ms:.2f} / {pickup_p95_ms:.2f} / {pickup_p99_ms:.2f} ms",
     ),
     ("a bare NOTIFY to the same process, p50 / p99", "{notify_p50_ms:.2f} / {notify_p99_ms:.2f} ms"),
+    (
+        "both after a rest of 10 ms, in which processors fall asleep, p50",
+        "{pickup_rested_p50_ms:.2f}; {notify_rested_p50_ms:.2f} ms",
+    ),
     (
         "under a steady load of half the capacity, p50 / p99",
         "{steady_p50_ms:.1f} / {steady_p99_ms:.1f} ms at {steady_items_per_second:,.0f} items/s",

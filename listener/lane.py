@@ -31,7 +31,7 @@ from listener.workflow import Final, Hold, Reject, Retry, Workflow, is_async, re
 
 _TURN_SECONDS = 0.005
 """How long items that never wait for anything may keep the event loop from the other lanes."""
-_MORE_SECONDS = 0.02
+_MORE_SECONDS = 0.1
 """After a batch that was not full: by then a bell has rung if there is more. Asked at once, nothing would be found, and
 the next item would wait for that answer: half of its way from the doorbell to the first line of work."""
 _SETTLE_SECONDS = 2.0

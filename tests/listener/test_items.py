@@ -12,6 +12,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from listener import Tools, Workflow
 from listener.errors import UserError
 from listener.items import loader_for
+from tests.listener.inside import Inside
 from tests.listener.started import Bench
 from tests.sql.queue import one
 
@@ -72,6 +73,10 @@ class StrictModel(BaseModel):
 
 
 SEEN: list[Any] = []
+
+
+def _done(listener: Inside, items: int) -> None:
+    listener.wait(lambda: listener.counts().succeeded == items)
 
 
 def _workflow(item: type[Any]) -> Workflow[Any, Any]:
@@ -155,7 +160,7 @@ def test_rows_of_a_partitioned_table_are_found_by_their_keys(bench: Bench) -> No
         bench.db.execute(
             "INSERT INTO parts VALUES (%s, 'Queued', 'low'), (%s, 'Queued', 'high')", [number, 10 + number]
         )
-        listener.wait(lambda done=2 * number: listener.counts().succeeded == done)
+        _done(listener, 2 * number)
     assert sorted((item["id"], item["task"]) for item in SEEN) == [
         (1, "low"), (2, "low"), (3, "low"), (11, "high"), (12, "high"), (13, "high")
     ]  # fmt: skip
@@ -174,7 +179,7 @@ def test_rows_that_an_application_writes_to_in_the_moment_of_the_claim_reach_wor
     listener = bench.inside(_workflow(dict))
     for number in range(1, 4):
         bench.queue("ok", first=number)
-        listener.wait(lambda done=number: listener.counts().succeeded == done)
+        _done(listener, number)
     assert [item["task"] for item in SEEN] == ["ok!", "ok!", "ok!"]
 
 
