@@ -31,6 +31,8 @@ LINGER_SECONDS = 0.05
 LARGEST_COMMIT = 1000
 MOST_COMMITS = 2
 """At once, of different runs: while one waits for the disk, the server works on the other."""
+_WORTH_ITS_OWN = 100
+"""Fewer outcomes wait for the commit under way to end, and go together with those that come meanwhile."""
 _PATIENCE = 3
 """How often a whole batch is tried again after a passing error of the server before it is split."""
 _LONGEST_HOLD = 86400.0
@@ -118,7 +120,7 @@ class Completion:
         async with asyncio.TaskGroup() as group:
             while True:
                 await self._now.wait()
-                while len(self._under_way) >= MOST_COMMITS:
+                while len(self._under_way) >= (MOST_COMMITS if len(self._outbox) >= _WORTH_ITS_OWN else 1):
                     await self._one_ends()
                 self._now.clear()
                 if self._timer is not None:

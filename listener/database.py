@@ -1,6 +1,7 @@
 """The one way to the database: a small pool, short transactions, and on demand a session on the same connection."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -82,6 +83,19 @@ class Transaction:
         if self.opened_session is None:
             raise RuntimeError("this transaction was opened without a session")
         return self.opened_session
+
+
+class _Stack(deque[PooledConnection]):
+    """The connection used last is used next: it is warm, and the others are seldom needed and closed."""
+
+    def popleft(self) -> PooledConnection:
+        return self.pop()
+
+
+class Pool(AsyncConnectionPool[PooledConnection]):
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._pool = _Stack()
 
 
 class Database:
@@ -170,8 +184,8 @@ class Database:
             )
         return self._engine
 
-    def _make_pool(self, url: str) -> AsyncConnectionPool[PooledConnection]:
-        return AsyncConnectionPool(
+    def _make_pool(self, url: str) -> Pool:
+        return Pool(
             connection_string(url, self._role),
             connection_class=PooledConnection,
             kwargs={"prepare_threshold": None},

@@ -96,7 +96,11 @@ class RowLoader:
     async def claim(self, transaction: Transaction, workflow: str, listener: UUID) -> tuple[Claim | None, Loaded]:
         connection, known, plans = transaction.connection, self._terms, transaction.plans
         if known is None or plans is None:
-            return await _claim_and_load(self, transaction, workflow, listener)
+            claim, items = await _claim_and_load(self, transaction, workflow, listener)
+            if claim is not None and claim.run is None and known is None:
+                # so that the first item, whenever it comes, finds all prepared
+                await self.load(transaction, claim.terms, [])
+            return claim, items
         names = self._columns_of[known.relation]
         try:
             claim, rows = await engine.claim_with(connection, plans, workflow, listener, self._claimed_rows)

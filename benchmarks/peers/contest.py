@@ -29,6 +29,7 @@ class Scale:
     single: int
     bulk: int
     latency: int
+    """The first twentieth does not count: nobody's process is warm then."""
     rounds: int
 
 
@@ -106,7 +107,7 @@ class Entrant:
                 self.score.wal.append((self._wal() - wal) / bulk)
                 self.score.commits.append((self._commits() - commits) / bulk)
                 self.score.dead.append((self._dead() - dead) / bulk)
-        self.score.latencies += self._ask("latency", scale.latency)["milliseconds"]
+        self.score.latencies += self._ask("latency", scale.latency)["milliseconds"][scale.latency // 20 :]
 
     def _seconds(self, verb: str, items: int) -> float:
         return float(self._ask(verb, items)["seconds"])

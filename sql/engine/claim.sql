@@ -35,7 +35,7 @@ END
 $$;
 COMMENT ON FUNCTION scheduler._take_over(text) IS 'Internal: runs give up the items whose status someone changed meanwhile.';
 
-CREATE OR REPLACE FUNCTION scheduler._pick(w scheduler.workflow, most integer, only_keys text[], not_suspects boolean, OUT keys text[], OUT places tid[])
+CREATE OR REPLACE FUNCTION scheduler._pick(w scheduler.workflow, ambiguous boolean, most integer, only_keys text[], not_suspects boolean, OUT keys text[], OUT places tid[])
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 SET scheduler.engine = 'on'
@@ -43,7 +43,6 @@ AS $$
 DECLARE
     condition text := format('t.%I = %s', w.status_column, scheduler._word(w, w.queued));
     taken text[];
-    ambiguous boolean := (SELECT c.relhassubclass FROM pg_catalog.pg_class AS c WHERE c.oid = w.relation);
 BEGIN
     IF only_keys IS NOT NULL THEN
         condition := condition || format(' AND t.%I = ANY ($2::%s[])', w.key_column, format_type(w.key_type, -1));
@@ -87,9 +86,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION scheduler._pick(scheduler.workflow, integer, text[], boolean) IS 'Internal: marks the first Queued items as running and returns their keys, and where their rows now are.';
+COMMENT ON FUNCTION scheduler._pick(scheduler.workflow, boolean, integer, text[], boolean) IS 'Internal: marks the first Queued items as running and returns their keys, and where their rows now are.';
 
-CREATE OR REPLACE FUNCTION scheduler._pick_suspects(w scheduler.workflow, most integer, OUT keys text[], OUT places tid[])
+CREATE OR REPLACE FUNCTION scheduler._pick_suspects(w scheduler.workflow, ambiguous boolean, most integer, OUT keys text[], OUT places tid[])
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -106,21 +105,18 @@ BEGIN
         GROUP BY 1, 2 ORDER BY 1 DESC, 2 DESC
     LOOP
         bite := CASE WHEN level.last_chance THEN 1 ELSE greatest(1, (most / power(10, least(level.rescues, 9)))::integer) END;
-        SELECT p.keys, p.places INTO keys, places FROM scheduler._pick(w, bite, level.keys, false) AS p;
+        SELECT p.keys, p.places INTO keys, places FROM scheduler._pick(w, ambiguous, bite, level.keys, false) AS p;
         EXIT WHEN keys IS NOT NULL;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION scheduler._pick_suspects(scheduler.workflow, integer) IS 'Internal: a small group of items whose listener vanished before, if any are Queued.';
+COMMENT ON FUNCTION scheduler._pick_suspects(scheduler.workflow, boolean, integer) IS 'Internal: a small group of items whose listener vanished before, if any are Queued.';
 
 CREATE OR REPLACE FUNCTION scheduler._count_attempts(w scheduler.workflow, keys text[]) RETURNS integer[]
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = w.name) THEN
-        RETURN array_fill(1, ARRAY[cardinality(keys)]);
-    END IF;
     -- dead or cancelled, and yet Queued: a person asked for it again, so it starts anew
     UPDATE scheduler.attempt AS a SET
         state = 'active', retry_at = NULL, reason = NULL,
@@ -201,13 +197,13 @@ BEGIN
     -- What is seldom so, asked in one statement: an empty claim took 0.65 ms with seven small ones, and takes 0.47.
     -- Whatever changes right after is seen by the next claim, or below, where it matters.
     SELECT x AS settings, y AS state,
-           EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid = x.relation) AS has_table,
+           (SELECT c.relhassubclass FROM pg_catalog.pg_class AS c WHERE c.oid = x.relation) AS has_subclass,
            EXISTS (SELECT FROM scheduler.takeover AS t WHERE t.workflow = x.name) AS has_takeovers,
            EXISTS (SELECT FROM scheduler.run AS r WHERE r.workflow = x.name AND r.finished_at IS NULL AND r.lease_until < now()) AS has_lost_runs,
            EXISTS (SELECT FROM scheduler.control AS c WHERE c.paused_at IS NOT NULL) AS all_paused,
            EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = x.name) AS has_ledger
     INTO f FROM scheduler.workflow AS x LEFT JOIN scheduler.state AS y ON y.workflow = x.name WHERE x.name = claim.workflow;
-    IF f.has_table THEN
+    IF f.has_subclass IS NOT NULL THEN
         w := f.settings;
         s := f.state;
     ELSE
@@ -278,12 +274,12 @@ BEGIN
 
     IF reason IS NULL THEN
         IF f.has_ledger AND EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = w.name AND a.state = 'active' AND a.rescues > 0) THEN
-            SELECT p.keys, p.places INTO keys, places FROM scheduler._pick_suspects(w, wanted) AS p;
+            SELECT p.keys, p.places INTO keys, places FROM scheduler._pick_suspects(w, f.has_subclass, wanted) AS p;
             IF keys IS NULL THEN
-                SELECT p.keys, p.places INTO keys, places FROM scheduler._pick(w, wanted, NULL, true) AS p;
+                SELECT p.keys, p.places INTO keys, places FROM scheduler._pick(w, f.has_subclass, wanted, NULL, true) AS p;
             END IF;
         ELSE
-            SELECT p.keys, p.places INTO keys, places FROM scheduler._pick(w, wanted, NULL, false) AS p;
+            SELECT p.keys, p.places INTO keys, places FROM scheduler._pick(w, f.has_subclass, wanted, NULL, false) AS p;
         END IF;
         IF keys IS NULL THEN
             reason := 'empty';
@@ -303,7 +299,11 @@ BEGIN
     IF NOT EXISTS (SELECT FROM scheduler.workflow AS x WHERE x.name = w.name) THEN
         PERFORM scheduler._workflow(w.name);
     END IF;
-    attempts := scheduler._count_attempts(w, keys);
+    IF EXISTS (SELECT FROM scheduler.attempt AS a WHERE a.workflow = w.name) THEN
+        attempts := scheduler._count_attempts(w, keys);
+    ELSE
+        attempts := array_fill(1, ARRAY[cardinality(keys)]);
+    END IF;
     lease_until := moment + w.lease;
     -- every item its full time, one after the other as many times as concurrency makes it necessary
     deadline := moment + w.timeout * ceil(cardinality(keys)::numeric / w.concurrency)::double precision + w.lease;
