@@ -82,6 +82,8 @@ class Completion:
         self._empty = asyncio.Event()
         self._empty.set()
         self._timer: asyncio.TimerHandle | None = None
+        self._all = False
+        """Whether outcomes of runs that go on are to be committed, too."""
         self._giving_up = False
         self.given_up = 0
         """Outcomes that could not be recorded before the process had to end."""
@@ -100,15 +102,23 @@ class Completion:
         run.unfinished -= 1
         self._outbox.append(outcome)
         self._empty.clear()
-        # each run has a commit of its own, so a finished one gains nothing by waiting for others
-        if not run.unfinished or len(self._outbox) >= LARGEST_COMMIT or not self._is_busy():
+        # twice: a finished run may wait for its turn beside one that goes on
+        if len(self._outbox) >= 2 * LARGEST_COMMIT or not self._is_busy():
+            self._commit_all()
+        elif not run.unfinished:
+            # each run has a commit of its own, so a finished one gains nothing by waiting for others
             self._now.set()
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._now.set)
+            self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._commit_all)
 
     def give_up(self) -> None:
         """No more patience with an unreachable database: the process is about to end."""
         self._giving_up = True
+        self._commit_all()
+
+    def _commit_all(self) -> None:
+        """What there is, also of runs that go on."""
+        self._all = True
         self._now.set()
 
     async def emptied(self) -> None:
@@ -122,15 +132,8 @@ class Completion:
                 await self._now.wait()
                 while len(self._under_way) >= (MOST_COMMITS if len(self._outbox) >= _WORTH_ITS_OWN else 1):
                     await self._one_ends()
-                self._now.clear()
-                if self._timer is not None:
-                    self._timer.cancel()
-                    self._timer = None
-                batch, self._outbox = self._outbox, []
+                by_run = self._take()
                 self._taken()
-                by_run: dict[int, list[Outcome]] = {}
-                for outcome in batch:
-                    by_run.setdefault(outcome.job.run.id, []).append(outcome)
                 self._handing_over = True
                 for run, outcomes in by_run.items():
                     # those of one run follow each other: the fence would make them wait anyway
@@ -139,6 +142,21 @@ class Completion:
                     self._under_way.add(run)
                     group.create_task(self._settle_safely(outcomes))
                 self._handing_over = False
+
+    def _take(self) -> dict[int, list[Outcome]]:
+        """What is to be committed now, by run. One that goes on is left alone if it may: naming the rest of its items
+        once more costs as much as they do."""
+        self._now.clear()
+        batch = [outcome for outcome in self._outbox if self._all or not outcome.job.run.unfinished]
+        self._outbox = [] if self._all else [outcome for outcome in self._outbox if outcome.job.run.unfinished]
+        self._all = False
+        if self._timer is not None and not self._outbox:
+            self._timer.cancel()
+            self._timer = None
+        by_run: dict[int, list[Outcome]] = {}
+        for outcome in batch:
+            by_run.setdefault(outcome.job.run.id, []).append(outcome)
+        return by_run
 
     async def _one_ends(self) -> None:
         self._ended.clear()

@@ -21,7 +21,7 @@ from benchmarks.peers.roster import Peer
 from listener.postgres.throwaway import Throwaway
 
 ROOT = Path(__file__).parents[2]
-_PATIENCE = 120.0
+_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
