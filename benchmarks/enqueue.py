@@ -16,7 +16,7 @@ from benchmarks.scale import Figures, Say, Scale
 from listener.postgres.server import best, find
 
 CLIENTS = (1, 32)
-_ROUNDS = 3
+_ROUNDS = 5
 _ROWS = 400_000
 """So many that no round comes to the end of them."""
 
