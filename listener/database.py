@@ -93,13 +93,16 @@ class _Stack(deque[PooledConnection]):
 
 
 class Pool(AsyncConnectionPool[PooledConnection]):
+    """psycopg_pool's, which has no setting for the order."""
+
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self._pool = _Stack()
 
 
 class Database:
-    """Hands out transactions. A lane asks for at most two at once, and the tools for one; all of them are short."""
+    """Hands out transactions, all of them short. A lane asks for one or two at once, for three while it commits two
+    large runs, and the tools for one."""
 
     def __init__(self, url: str, *, lanes: int, statement_seconds: float, role: str = "listener") -> None:
         self._role = role

@@ -74,6 +74,17 @@ async def test_a_transaction_is_read_committed_and_has_its_limits(small: Databas
     assert found == ("read committed", "20s", f"{LOCK_SECONDS}s", "20s")
 
 
+async def test_the_connection_that_was_used_last_is_used_next(small: Database) -> None:
+    """It is warm; and those that are seldom needed can be closed."""
+    async with small.transaction() as one_of_two, small.transaction() as other:
+        first, last = one_of_two.connection, other.connection
+        assert first is not last
+    # the outer one is given back last
+    for _ in range(3):
+        async with small.transaction() as transaction:
+            assert transaction.connection is first
+
+
 async def test_without_asking_for_a_session_there_is_none(small: Database) -> None:
     async with small.transaction() as transaction:
         with pytest.raises(RuntimeError, match="without a session"):

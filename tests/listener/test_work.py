@@ -1,5 +1,6 @@
 """The run cycle: claim, work, save, and every way in which an item can come out of it."""
 
+import asyncio
 import re
 import threading
 from typing import Any
@@ -13,7 +14,7 @@ from listener import Done, Tools, Workflow
 from tests.listener.started import Bench
 from tests.listener.workflows import Item
 from tests.sql.queue import one
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 
 def _ledger(bench: Bench, key: int) -> tuple[Any, ...] | None:
@@ -49,6 +50,23 @@ def test_an_item_that_fails_once_is_tried_again_and_its_error_cleared(bench: Ben
     assert bench.begun(1) == 2
     assert one(bench.db, "SELECT error FROM item") is None
     assert _ledger(bench, 1) is None
+
+
+def test_a_large_run_does_not_wait_for_the_commit_of_another(bench: Bench) -> None:
+    """While one waits for the disk, or for a slow `save`, the server has time for the other."""
+    bench.adopt(batch_size=100)
+    both = asyncio.Barrier(2)
+
+    async def nothing(_item: Item, _tools: Tools) -> None: ...
+
+    async def save(_session: AsyncSession, _results: list[Done[Item, None]]) -> None:
+        async with asyncio.timeout(PATIENCE / 2):
+            await both.wait()
+
+    bench.queue(*["ok"] * 200)
+    listener = bench.inside(Workflow("job", Item, nothing, save))
+    bench.wait_for("Completed")
+    assert listener.counts().commits == 2
 
 
 def test_attempts_end_in_the_dead_letter(bench: Bench) -> None:
