@@ -76,8 +76,6 @@ class RowLoader:
     """Of the last claim that loaded well, so that the next can ask for its rows in the same breath."""
     _claimed_rows = ""
     """How it asks for them."""
-    _has_places = True
-    """Whether the engine knows where the rows it claims are; of a partitioned table it does not."""
 
     def __init__(
         self,
@@ -113,11 +111,13 @@ class RowLoader:
             self._forget()
             return claim, await self.load(transaction, claim.terms, claim.keys)
         items = self._items(names, rows)
-        missing = [key for key in claim.keys if key not in items] if len(items) < len(claim.keys) else []
+        missing = [key for key in claim.keys if key not in items]
         if missing:
-            # gone, or moved since they were claimed
-            self._has_places = bool(items)
-            items |= await self.load(transaction, claim.terms, missing)
+            # gone, or moved since they were claimed; another row may be in their place
+            found = await self.load(transaction, claim.terms, missing)
+            if found and not items:
+                self._ask_by(CLAIMED_KEYS, transaction, claim.terms)
+            items |= found
         return claim, items
 
     async def load(self, transaction: Transaction, terms: Terms, keys: Sequence[str]) -> Loaded:
@@ -129,13 +129,15 @@ class RowLoader:
         except Exception:
             self._forget()
             raise
-        self._terms = terms
-        self._claimed_rows = (
-            _select(cursor, terms, names, CLAIMED_PLACES, by_place=True)
-            if self._has_places
-            else _select(cursor, terms, names, CLAIMED_KEYS)
-        )
+        if self._terms is None:
+            self._ask_by(CLAIMED_PLACES, transaction, terms)
         return self._items(names, rows)
+
+    def _ask_by(self, wanted: LiteralString, transaction: Transaction, terms: Terms) -> None:
+        """How the next claims ask for their rows: where they are, as long as that finds any."""
+        names, by_place = self._columns_of[terms.relation], wanted == CLAIMED_PLACES
+        self._terms = terms
+        self._claimed_rows = _select(transaction.connection, terms, names, wanted, by_place=by_place)
 
     def _items(self, names: list[str], rows: list[tuple[Any, ...]]) -> Loaded:
         build = self._build(names)
@@ -145,7 +147,6 @@ class RowLoader:
         """The table may have changed under us."""
         self._columns_of.clear()
         self._terms = None
-        self._has_places = True
 
     async def _columns(self, transaction: Transaction, relation: str) -> list[str]:
         if relation not in self._columns_of:
