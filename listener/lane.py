@@ -95,6 +95,8 @@ class Lane:
         self._newest_run = 0
         self._in_doubt = False
         """Whether a claim was sent whose answer never came: it may have brought a run."""
+        self._look_again = False
+        """Whether items may have been taken from its runs since the last claim."""
         self._backoff = Backoff(0.5, 60)
         self._rung: str | None = None
         self._expect_more = False
@@ -125,6 +127,7 @@ class Lane:
         self._held_until = 0.0
         if self._runs:
             self._around.heartbeat.soon()
+            self._look_again = True
         self.ring()
 
     def beat(self, beat: engine.Beat) -> None:
@@ -273,10 +276,14 @@ class Lane:
         self._metrics.last_claim = time.time()
         asked = time.monotonic()
         self._in_doubt = True
+        look_again, self._look_again = self._look_again, False
         loader = self._loader
         async with self._database.transaction(session=loader.needs_session, direct=loader.knows_table) as transaction:
             claim, loaded = await loader.claim(transaction, name, listener)
         self._in_doubt = False
+        if look_again:
+            # the claim may have been the one to take items from a run, unseen by a heartbeat beside it
+            self._around.heartbeat.soon()
         if claim is None:
             raise UnregisteredError(name)
         self._recovered()

@@ -64,6 +64,23 @@ def test_an_item_taken_away_while_it_runs_is_stopped_at_once(bench: Bench) -> No
     wait_until(lambda: not bench.runs(), what="the end of the run")
 
 
+def test_what_a_claim_has_taken_from_a_run_is_not_first_heard_of_with_the_next_beat(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The beat that the bell asks for may come while the claim holds the note of it; so there is another after it."""
+    bench.adopt()
+    listener = bench.inside()
+    bench.queue("wait")
+    bench.wait_begun(1)
+    asked: list[str | None] = []
+    lane, heartbeat = listener.lane(), listener.listener._heartbeat
+    monkeypatch.setattr(heartbeat, "soon", lambda: asked.append(lane._rung))
+    bench.db.execute("NOTIFY scrapersky, 'job!'")
+    wait_until(lambda: len(asked) == 2, what="a beat for the bell, and one after the claim")
+    bench.open_gate(1)
+    bench.wait_for("Completed")
+
+
 def test_a_run_that_was_lost_is_stopped_and_its_result_never_recorded(bench: Bench) -> None:
     bench.adopt()
     listener = bench.inside()
