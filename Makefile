@@ -32,7 +32,7 @@ test: lint ## lint, then the whole test suite on throw-away PostgreSQL clusters
 	@$(PYTEST) $(ARGS)
 
 test-fast: $(STAMP) ## the tests that are not marked slow, in under a minute
-	@$(PYTEST) -m "not slow" $(ARGS)
+	@$(PYTEST) -n $$((2 * $(WORKERS))) -m "not slow" $(ARGS)
 
 lint: $(STAMP) ## ruff, mypy --strict, and the import contracts
 	@$(VENV)/bin/ruff check .

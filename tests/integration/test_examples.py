@@ -39,6 +39,7 @@ def _promised(readme: Path) -> str:
     return "\n".join(line.removeprefix("    ") for line in block.strip("\n").splitlines())
 
 
+@pytest.mark.slow
 def test_an_existing_orders_table_becomes_a_queue_with_one_call_and_prints_what_is_promised(database: str) -> None:
     printed = _run(database)
     assert printed.strip() == _promised(ORDERS / "README.md").strip()

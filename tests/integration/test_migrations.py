@@ -181,6 +181,7 @@ def test_a_database_of_any_age_ends_up_like_a_new_one(
 
 
 @pytest.mark.parametrize("steps", ["-1", "base"])
+@pytest.mark.slow
 def test_down_and_up_again_changes_nothing(
     steps: str, empty_database: str, fresh: str, dump: Callable[[str], str]
 ) -> None:

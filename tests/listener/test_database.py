@@ -24,6 +24,7 @@ async def small(database: str) -> AsyncIterator[Database]:
 
 
 @pytest.mark.parametrize("session", [False, True], ids=["psycopg", "SQLAlchemy"])
+@pytest.mark.slow
 async def test_more_connections_are_cut_than_the_pool_has_places_and_it_still_works(
     small: Database, database: str, session: bool
 ) -> None:
@@ -138,6 +139,7 @@ async def _select_one(database: Database) -> tuple[object, ...]:
         return await one(await transaction.connection.execute("SELECT 1"))
 
 
+@pytest.mark.slow
 async def test_more_lanes_than_connections_wait_for_each_other_and_do_not_take_the_server_for_gone(
     small: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ def test_rows_queued_before_and_after_the_start_are_found_without_a_poll(bench: 
 
 @pytest.mark.doorbell
 @pytest.mark.parametrize("role", ["doorbell", "listener", "heartbeat"])
+@pytest.mark.slow
 def test_a_connection_cut_by_the_server_is_made_anew_and_no_row_is_missed(bench: Bench, role: str) -> None:
     bench.adopt()
     listener = bench.inside()

@@ -11,6 +11,7 @@ from tests.sql.queue import one
 from tests.waiting import wait_until
 
 
+@pytest.mark.slow
 def test_an_event_loop_that_is_blocked_past_the_lease_loses_nothing(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -28,6 +29,7 @@ def test_an_event_loop_that_is_blocked_past_the_lease_loses_nothing(
     assert "workflows.py" in blocked[0].__dict__["at"]
 
 
+@pytest.mark.slow
 def test_a_hung_run_ends_at_its_deadline_though_its_listener_still_beats(bench: Bench) -> None:
     """A loop that is blocked for good: no timeout of the lane can fire, but the database takes the item back."""
 

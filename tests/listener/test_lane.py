@@ -60,6 +60,7 @@ BREAKS = {
 
 
 @pytest.mark.parametrize("fault", BREAKS)
+@pytest.mark.slow
 def test_a_lane_that_cannot_claim_says_why_and_recovers_while_the_other_goes_on(bench: Bench, fault: str) -> None:
     breaks, repairs, words = BREAKS[fault]
     bench.adopt()
@@ -78,6 +79,7 @@ def test_a_lane_that_cannot_claim_says_why_and_recovers_while_the_other_goes_on(
     assert listener.counts().problem is None
 
 
+@pytest.mark.slow
 def test_a_table_locked_by_an_alter_holds_up_its_own_lane_only(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("listener.database.LOCK_SECONDS", 1)
     bench.adopt()
@@ -97,6 +99,7 @@ def test_a_table_locked_by_an_alter_holds_up_its_own_lane_only(bench: Bench, mon
     bench.wait_for("Completed")
 
 
+@pytest.mark.slow
 def test_workflows_that_came_along_and_are_not_wanted_here_are_no_trouble(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -40,6 +40,7 @@ def _error(bench: Bench, key: int) -> str:
     ids=["cancelled", "SystemExit", "KeyboardInterrupt", "mute", "OSError"],
 )
 @pytest.mark.parametrize("kind", ["async", "plain"])
+@pytest.mark.slow
 def test_save_cannot_end_its_lane_nor_the_listener(bench: Bench, problem: BaseException, kind: str) -> None:
     def check(results: list[Done[Item, str]]) -> None:
         if any(done.item.id == 1 for done in results):
@@ -70,6 +71,7 @@ def test_an_error_without_words_fails_its_item_alone(bench: Bench) -> None:
     assert "Mute" in _error(bench, 1)
 
 
+@pytest.mark.slow
 def test_work_that_will_not_be_stopped_takes_no_more_from_its_lane_than_its_item(bench: Bench) -> None:
     stop = threading.Event()
 
@@ -133,6 +135,7 @@ def test_finished_work_does_not_pile_up_behind_a_slow_save(bench: Bench) -> None
     bench.wait_for("Completed")
 
 
+@pytest.mark.slow
 def test_a_save_slower_than_the_lease_keeps_its_items(bench: Bench) -> None:
     gate = threading.Event()
 
@@ -156,6 +159,7 @@ def test_a_save_slower_than_the_lease_keeps_its_items(bench: Bench) -> None:
     assert [bench.begun(key) for key in (1, 2, 3)] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_save_that_ends_in_a_deadlock_is_tried_again(bench: Bench) -> None:
     bench.db.execute(
         "CREATE TABLE shelf (id integer PRIMARY KEY, hits integer NOT NULL); INSERT INTO shelf VALUES (1, 0), (2, 0)"

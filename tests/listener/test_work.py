@@ -268,6 +268,7 @@ def test_plain_functions_run_side_by_side_in_threads(bench: Bench) -> None:
     wait_until(lambda: listener.counts().succeeded == 3, what="the count")
 
 
+@pytest.mark.slow
 def test_work_past_its_timeout_fails_in_a_coroutine_and_in_a_thread(bench: Bench) -> None:
     bench.adopt(timeout="1 second", max_attempts=1)
     bench.adopt("threaded", "thing", timeout="1 second", max_attempts=1)

@@ -293,6 +293,7 @@ def test_a_page_is_read_the_same_way_every_time() -> None:
         "\x00<p>\ud800".encode("utf-8", "replace").decode() * 1000,
     ],
 )
+@pytest.mark.slow
 def test_a_hostile_page_is_read_to_its_end(body: str) -> None:
     """Searches that are not linear would take minutes here; that it ends is the test."""
     assert len(read(body).contacts) <= MOST_CONTACTS

@@ -85,6 +85,7 @@ def storable(value: Any) -> None:
 @example('<a href="https://facebook.com/joe%00x">')
 @example('<script type=\'application/ld+json\'>{"name":"\\u0000\\ud800","email":"a@b.com","a\\u0000":1}</script>')
 @example("<meta name=description content='&#xd800;'><title>&#0;</title>")
+@pytest.mark.slow
 def test_any_page_gives_what_can_be_stored_and_always_the_same(source: str) -> None:
     body = source.encode("utf-8", "replace")
     fetched = Fetched("https://joes.com/", "https://joes.com/", 200, _headers(), body, 1.0)

@@ -212,6 +212,7 @@ async def test_sitemaps_in_progress_are_not_asked_for_twice_and_curation_stays(w
         (page("<meta http-equiv=refresh content='0;url=//elsewhere.test/'>"), Reject, "another website"),
     ],
 )
+@pytest.mark.slow
 async def test_each_failure_of_a_home_page_in_its_own_words(
     world: World, answer: Any, kind: type[Exception], words: str
 ) -> None:

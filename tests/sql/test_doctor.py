@@ -207,6 +207,7 @@ CAUSES: dict[str, tuple[str, str, Cause]] = {
 
 
 @pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.slow
 def test_it_is_found_and_its_fix_cures_it(db: psycopg.Connection, cause: str) -> None:
     code, severity, do = CAUSES[cause]
     queue = Queue(db, 3, schedule="*/5 * * * *")
@@ -226,6 +227,7 @@ def test_a_renamed_table_stays_the_same_queue(db: psycopg.Connection) -> None:
     assert found(db, "table_renamed") is None
 
 
+@pytest.mark.slow
 def test_dead_rows_are_counted_and_vacuumed_away(db: psycopg.Connection) -> None:
     Queue(db)
     db.execute("ALTER TABLE item SET (autovacuum_enabled = false)")

@@ -86,6 +86,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+@pytest.mark.slow
 def test_any_table_with_data_becomes_a_queue_in_one_call(db: psycopg.Connection, shape: Shape) -> None:
     db.execute(shape.ddl)
     key, status = sql.Identifier(shape.key), sql.Identifier(shape.status)
@@ -281,6 +282,7 @@ BAD: list[tuple[dict[str, object], str, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wrong", "message", "hint"), BAD, ids=[str(bad[0]) for bad in BAD])
 def test_a_bad_registration_names_the_fix_and_leaves_nothing(
     db: psycopg.Connection, wrong: dict[str, object], message: str, hint: str

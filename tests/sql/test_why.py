@@ -145,6 +145,7 @@ def test_whoever_has_locked_the_row_is_named_by_pid(db: psycopg.Connection, conn
     assert "locked" not in why(db)
 
 
+@pytest.mark.slow
 def test_a_locked_table_is_an_answer_and_not_a_wait(db: psycopg.Connection, connect: Connect) -> None:
     queued(db)
     other = connect(autocommit=False)

@@ -68,6 +68,7 @@ def test_with_a_token_nothing_is_shown_to_those_who_have_not_signed_in(visitor: 
     assert visitor.get("/health").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_page_for_signing_in_tells_nothing_of_what_is_behind_it(visitor: Visitor, queue: Queue) -> None:
     queue.db.execute("CREATE TABLE contact (email text); GRANT SELECT ON contact TO scheduler_monitor")
     queue.db.execute("SELECT scheduler.pause_all('the customer has left')")
@@ -78,6 +79,7 @@ def test_the_page_for_signing_in_tells_nothing_of_what_is_behind_it(visitor: Vis
     assert not [shown for shown in ("customer", "Contacts", "Listeners", name) if shown not in visitor.get("/").text]
 
 
+@pytest.mark.slow
 def test_a_wrong_token_does_not_sign_in(visitor: Visitor) -> None:
     answer = visitor.sign_in("operators-own-token-2")
     assert answer.status_code == 403

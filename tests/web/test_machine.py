@@ -25,6 +25,7 @@ def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     }
 
 
+@pytest.mark.slow
 async def test_a_database_that_is_away_neither_restarts_the_process_nor_hides_its_own_metrics() -> None:
     # nobody listens on the discard port
     with serving("postgresql://nobody@127.0.0.1:9/nothing", web_token=None, web_users="") as address:
